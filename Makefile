@@ -1,0 +1,85 @@
+# Run "make help" for what there is.
+SHELL       := /bin/bash
+.SHELLFLAGS := -euo pipefail -c
+MAKEFLAGS   += --no-builtin-rules --no-print-directory
+
+BINARY  := bin/grayfail_exporter
+TOOL     = go tool -modfile=tools/go.mod
+
+# Stamped into --version and build_info. The date is the commit's: the same
+# commit builds the same bytes.
+VERSION  ?= $(shell git describe --tags --match 'v[0-9]*' 2>/dev/null || echo 0.1.0-dev)
+REVISION ?= $(shell git rev-parse --short=12 HEAD 2>/dev/null || echo unknown)
+BRANCH   ?= $(shell git rev-parse --abbrev-ref HEAD 2>/dev/null || echo unknown)
+DATE     ?= $(shell git log -1 --format=%cI 2>/dev/null || echo unknown)
+STAMP    := github.com/prometheus/common/version
+LDFLAGS   = -s -w -X $(STAMP).Version=$(VERSION) -X $(STAMP).Revision=$(REVISION) \
+            -X $(STAMP).Branch=$(BRANCH) -X $(STAMP).BuildDate=$(DATE)
+
+# demo: KEEP=1 leaves everything running, ENGINE=standin replaces llama.cpp.
+KEEP   ?=
+ENGINE ?=
+export KEEP ENGINE
+
+# fuzz-short: time of each target, one after another.
+FUZZTIME ?= 3s
+# bench: repetitions (benchstat wants several) and what to compare with.
+COUNT    ?= 6
+BASE     ?=
+
+.DEFAULT_GOAL := help
+.PHONY: help
+help: ## this list
+	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  make %-15s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@echo
+	@echo "  PACKAGES=skip leaves Debian's packages alone (other systems: see scripts/packages.txt)."
+
+.PHONY: demo
+demo: packages build ## real llama.cpp with packet loss on one worker: watch the leg being named (KEEP=1 stays, ENGINE=standin)
+	@exec go run ./lab/cmd/demo
+
+.PHONY: test
+test: ## everything CI runs, with a time for each part
+	@exec scripts/test.sh
+
+.PHONY: build
+build: ## the exporter, static, in bin/
+	@mkdir -p bin
+	CGO_ENABLED=0 go build -trimpath -ldflags '$(LDFLAGS)' -o $(BINARY) ./cmd/grayfail_exporter
+
+.PHONY: lint
+lint: ## golangci-lint with .golangci.yml (its first build takes minutes)
+	$(TOOL) golangci-lint run ./...
+
+.PHONY: generate
+generate: ## BPF objects (needs clang) and dashboards
+	go generate ./...
+	go -C dashboards/generate run . -out ..
+
+.PHONY: generate-check
+generate-check: ## regenerate, and fail if a committed file changes
+	@exec scripts/generate-check.sh
+
+.PHONY: fuzz-short
+fuzz-short: ## every fuzz target for FUZZTIME each
+	@exec scripts/fuzz-short.sh $(FUZZTIME)
+
+.PHONY: bench
+bench: ## every benchmark COUNT times into bin/bench.txt, summed up by benchstat (BASE=old.txt compares)
+	@mkdir -p bin
+	go test -run '^$$' -bench . -benchmem -count $(COUNT) -p 1 ./... | tee bin/bench.txt
+	$(TOOL) benchstat $(BASE) bin/bench.txt
+
+.PHONY: eval
+eval: build ## the detector on the recorded faults, against what is known to be true
+	go run ./scripts/eval -exporter $(BINARY) -truth scripts/eval/truth.yml -recordings detector/testdata/recordings
+
+.PHONY: packages
+packages: # Debian's packages that are missing
+ifneq ($(PACKAGES),skip)
+	@scripts/install-packages.sh
+endif
+
+.PHONY: clean
+clean: ## what the build and the lab leave in this folder
+	rm -rf --one-file-system bin .lab

@@ -1,0 +1,23 @@
+#!/bin/bash
+# Runs every fuzz target of the module for a short time: fuzz-short.sh [TIME].
+# Targets are found by name, so that none can be forgotten. A failing input is
+# left in the package's testdata/fuzz, where plain go test runs it from then on.
+set -uo pipefail
+cd "$(dirname "$0")/.."
+time=${1:-3s}
+
+targets=0 failed=()
+while IFS=: read -r file target; do
+	targets=$((targets + 1))
+	dir=./$(dirname "$file")
+	go test -run '^$' -fuzz "^$target\$" -fuzztime "$time" -timeout 5m "$dir" </dev/null || failed+=("$dir $target")
+done < <(find . -name '*_test.go' -not -path './.*/*' -exec grep -oHE '^func Fuzz[A-Za-z0-9_]*' {} + |
+	sed -e 's#^\./##' -e 's#func ##' | sort)
+
+if [ $targets -eq 0 ]; then
+	echo "fuzz-short: found no fuzz target" >&2
+	exit 1
+fi
+printf 'fuzz-short: %d targets, %d failed\n' "$targets" "${#failed[@]}"
+printf '  %s\n' "${failed[@]}"
+[ ${#failed[@]} -eq 0 ]
