@@ -1,0 +1,36 @@
+package export
+
+import "grayfail/event"
+
+// collectors tells what each collector says of itself. One that has not been
+// tried has nothing to say: neither up nor down.
+func (b *builder) collectors(statuses []event.Status) {
+	for i := range statuses {
+		s := &statuses[i]
+		reasons := make(map[string]bool) // several problems may have one reason
+		for _, p := range s.Problems {
+			if !reasons[p.Reason] {
+				reasons[p.Reason] = true
+				b.gauge(collectorProblem, 1, s.Collector, p.Reason)
+			}
+		}
+		if s.Availability == event.NotTried {
+			continue
+		}
+		up := s.Availability == event.Up || s.Availability == event.Degraded
+		b.gauge(collectorUp, boolean(up), s.Collector)
+		b.gauge(collectorDuration, s.Duration.Seconds(), s.Collector)
+		b.counter(collectorErrors, s.Errors, s.Collector)
+		b.counter(eventsLost, s.Lost, s.Collector)
+	}
+}
+
+func (b *builder) reload(r event.ConfigReload) {
+	if !r.Successful && r.TimeNS == 0 {
+		return // nothing has been loaded yet
+	}
+	b.gauge(reloadSuccessful, boolean(r.Successful))
+	if r.TimeNS != 0 {
+		b.gauge(reloadTime, float64(r.TimeNS)/1e9)
+	}
+}
