@@ -8,11 +8,8 @@ import (
 	"grayfail/event"
 )
 
-// APIOptions of an API.
-type APIOptions struct {
-	// Rows bounds how many rows /api/v1/requests remembers: 2048 where 0.
-	Rows int
-}
+// rememberedRows bounds what /api/v1/requests remembers.
+const rememberedRows = 2048
 
 // API answers what was measured and judged as JSON, and the page at /. Safe
 // for concurrent use.
@@ -22,14 +19,14 @@ type API struct {
 }
 
 // NewAPI returns an API that knows nothing yet: every list is empty.
-func NewAPI(o APIOptions) *API {
-	a := &API{rows: ring{max: orDefault(o.Rows, 2048)}}
+func NewAPI() *API {
+	a := &API{rows: ring{max: rememberedRows}}
 	a.snapshot.Store(&event.Snapshot{})
 	return a
 }
 
-// Row remembers a row; beyond the bound the oldest is dropped.
-func (a *API) Row(r event.Row) { a.rows.add(r) }
+// AddRow remembers a row; beyond the bound the oldest is dropped.
+func (a *API) AddRow(r event.Row) { a.rows.add(r) }
 
 // Publish makes s what is answered from now on; see Metrics.Publish.
 func (a *API) Publish(s *event.Snapshot) {
@@ -38,34 +35,28 @@ func (a *API) Publish(s *event.Snapshot) {
 	}
 }
 
-// Register puts the page and the API into mux. push answers POST
-// /api/v1/requests; where it is nil that method is not allowed. Every answer of
-// the API is JSON, errors too: {"error": "..."}.
-func (a *API) Register(mux *http.ServeMux, push http.Handler) {
-	mux.Handle("/{$}", readOnly(http.HandlerFunc(a.landing), nil))
-	mux.Handle("/api/v1/legs", readOnly(http.HandlerFunc(a.legs), nil))
-	mux.Handle("/api/v1/requests", readOnly(http.HandlerFunc(a.requests), push))
-	mux.Handle("/api/v1/episodes", readOnly(http.HandlerFunc(a.episodes), nil))
-	mux.Handle("/api/v1/baselines", readOnly(http.HandlerFunc(a.baselines), nil))
+// Register puts the page and the API into mux. Every answer of the API is
+// JSON, errors too: {"error": "..."}. POST /api/v1/requests belongs to the push
+// handler: its pattern names the method, so mux prefers it to ours.
+func (a *API) Register(mux *http.ServeMux) {
+	mux.Handle("/{$}", readOnly(a.landing))
+	mux.Handle("/api/v1/legs", readOnly(a.legs))
+	mux.Handle("/api/v1/requests", readOnly(a.requests, http.MethodPost))
+	mux.Handle("/api/v1/episodes", readOnly(a.episodes))
+	mux.Handle("/api/v1/baselines", readOnly(a.baselines))
 }
 
-// readOnly lets GET and HEAD through, and POST where there is somebody for it.
-func readOnly(get, post http.Handler) http.Handler {
-	allowed := []string{http.MethodGet, http.MethodHead}
-	if post != nil {
-		allowed = append(allowed, http.MethodPost)
-	}
-	allow := strings.Join(allowed, ", ")
+// readOnly lets GET and HEAD through; elsewhere names methods that another
+// handler of the same path answers.
+func readOnly(get http.HandlerFunc, elsewhere ...string) http.Handler {
+	allow := strings.Join(append([]string{http.MethodGet, http.MethodHead}, elsewhere...), ", ")
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		switch {
-		case r.Method == http.MethodGet, r.Method == http.MethodHead:
-			get.ServeHTTP(w, r)
-		case r.Method == http.MethodPost && post != nil:
-			post.ServeHTTP(w, r)
-		default:
-			w.Header().Set("Allow", allow)
-			writeError(w, http.StatusMethodNotAllowed, "method "+label(r.Method)+" is not allowed here: allowed are "+allow)
+		if r.Method == http.MethodGet || r.Method == http.MethodHead {
+			get(w, r)
+			return
 		}
+		w.Header().Set("Allow", allow)
+		writeError(w, http.StatusMethodNotAllowed, "method "+label(r.Method)+" is not allowed here: allowed are "+allow)
 	})
 }
 

@@ -1,7 +1,6 @@
 package export
 
 import (
-	"fmt"
 	"sync"
 	"time"
 
@@ -11,13 +10,6 @@ import (
 	"grayfail/event"
 	"grayfail/internal/bound"
 )
-
-// LogOptions of a Log.
-type LogOptions struct {
-	Logger zerolog.Logger
-	// Now is the clock of the rate limit: time.Now where nil.
-	Now func() time.Time
-}
 
 // maxDetailRunes bounds text that is no name.
 const maxDetailRunes = 512
@@ -39,7 +31,7 @@ const (
 // would start a line of its own.
 type Log struct {
 	log     zerolog.Logger
-	now     func() time.Time
+	now     func() time.Time // of the rate limit
 	limit   *rate.Limiter
 	mu      sync.Mutex
 	names   *bound.Names
@@ -55,13 +47,10 @@ type logKey struct {
 
 type problemKey struct{ collector, reason string }
 
-// NewLog returns a Log.
-func NewLog(o LogOptions) *Log {
-	if o.Now == nil {
-		o.Now = time.Now
-	}
+// NewLog returns a Log that writes to log.
+func NewLog(log zerolog.Logger) *Log {
 	return &Log{
-		log: o.Logger, now: o.Now,
+		log: log, now: time.Now,
 		limit:   rate.NewLimiter(linesPerSecond, lineBurst),
 		names:   bound.New(maxPairs),
 		slow:    make(map[logKey]string),
@@ -97,25 +86,28 @@ func (l *Log) Row(r event.Row) {
 	}
 }
 
-// Episode notes that an episode has opened (EndNS 0) or closed.
-func (l *Log) Episode(ep event.Episode) {
+// EpisodeOpened notes that a run of slow requests has begun.
+func (l *Log) EpisodeOpened(ep event.Episode) {
+	l.episode(ep, "episode opened")
+}
+
+// EpisodeClosed notes that it is over.
+func (l *Log) EpisodeClosed(ep event.Episode) {
+	lasted := time.Duration(ep.EndNS - ep.StartNS).Seconds()
+	l.episode(ep, "episode closed after "+seconds(lasted))
+}
+
+func (l *Log) episode(ep event.Episode, what string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	e := l.line(zerolog.WarnLevel)
 	if e == nil {
 		return
 	}
-	e = e.Str("source", label(ep.Source)).Str("model", label(ep.Model)).Str("phase", label(string(ep.Phase))).
+	e.Str("source", label(ep.Source)).Str("model", label(ep.Model)).Str("phase", label(string(ep.Phase))).
 		Str("cause", label(string(ep.Cause))).Str("leg", label(ep.Leg)).
-		Int("slow", ep.Slow).Int("requests", ep.Requests)
-	what := fmt.Sprintf("%s, %d slow of %d requests", blame(ep.Cause, ep.Leg), ep.Slow, ep.Requests)
-	if ep.EndNS == 0 {
-		e.Msg("episode opened: " + what)
-		return
-	}
-	lasted := time.Duration(ep.EndNS - ep.StartNS)
-	e.Float64("seconds", lasted.Seconds()).
-		Msgf("episode closed after %s: %s", seconds(lasted.Seconds()), what)
+		Int("slow", ep.Slow).Int("requests", ep.Requests).
+		Msgf("%s: %s, %d slow of %d requests", what, blame(ep.Cause, ep.Leg), ep.Slow, ep.Requests)
 }
 
 // Statuses notes which problems of collectors came and went since the call

@@ -123,15 +123,16 @@ func (m *Metrics) seriesOverflowed() uint64 {
 	return m.overflow.Load() + m.pairs.overflow()
 }
 
-// Episode counts an episode when it opens (EndNS 0). Which episodes are open
-// is taken from the snapshots: see Publish.
-func (m *Metrics) Episode(e event.Episode) {
-	if e.EndNS != 0 {
-		return
-	}
+// EpisodeOpened counts an episode under the cause known when it opens: one that
+// never closes must not be missing. Which are open is taken from the snapshots.
+func (m *Metrics) EpisodeOpened(e event.Episode) {
 	p := m.pairs.get(e.Source, e.Model)
 	m.episodes.WithLabelValues(p.source, p.model, string(knownCause(e.Cause))).Inc()
 }
+
+// EpisodeClosed is where a metric about ended episodes would be fed; the
+// gauges follow the next snapshot.
+func (m *Metrics) EpisodeClosed(event.Episode) {}
 
 func orDefault[T int | time.Duration](v, otherwise T) T {
 	if v == 0 {
