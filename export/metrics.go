@@ -130,10 +130,6 @@ func (m *Metrics) EpisodeOpened(e event.Episode) {
 	m.episodes.WithLabelValues(p.source, p.model, string(knownCause(e.Cause))).Inc()
 }
 
-// EpisodeClosed is where a metric about ended episodes would be fed; the
-// gauges follow the next snapshot.
-func (m *Metrics) EpisodeClosed(event.Episode) {}
-
 func orDefault[T int | time.Duration](v, otherwise T) T {
 	if v == 0 {
 		return otherwise
