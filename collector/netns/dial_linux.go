@@ -1,16 +1,12 @@
 package netns
 
 import (
-	"errors"
 	"fmt"
 	"time"
 
 	"github.com/mdlayher/netlink"
 	"golang.org/x/sys/unix"
 )
-
-// ErrInterrupted: a dump changed while it was read, every time it was tried.
-var ErrInterrupted = errors.New("the kernel marked the dump as inconsistent (NLM_F_DUMP_INTR) each time")
 
 // dumpTries bounds the repetition of inconsistent dumps.
 const dumpTries = 4

@@ -40,6 +40,8 @@ var (
 	// ErrNotNamespace: the file is no network namespace, as an unclean
 	// removal leaves it in /run/netns.
 	ErrNotNamespace = errors.New("not a network namespace")
+	// ErrInterrupted: a dump changed while it was read, every time it was tried.
+	ErrInterrupted = errors.New("the kernel marked the dump as inconsistent (NLM_F_DUMP_INTR) each time")
 	// ErrBadName: a name that cannot be a file in /run/netns.
 	ErrBadName = errors.New("a namespace name is one file name in /run/netns: no slash, not empty")
 )
@@ -64,6 +66,7 @@ const (
 	ReasonNoPermission = "no_permission"
 	ReasonNotFound     = "netns_not_found"
 	ReasonOverflow     = "netns_overflow"
+	ReasonInterrupted  = "dump_interrupted"
 	ReasonFailed       = "failed"
 )
 
@@ -85,6 +88,8 @@ func Problem(name string, err error) (p event.Problem, ok bool) {
 		return event.Problem{Reason: ReasonNoPermission, Detail: err.Error()}, true
 	case errors.Is(err, fs.ErrNotExist), errors.Is(err, ErrNotNamespace), errors.Is(err, ErrBadName):
 		return event.Problem{Reason: ReasonNotFound, Detail: err.Error()}, true
+	case errors.Is(err, ErrInterrupted):
+		return event.Problem{Reason: ReasonInterrupted, Detail: err.Error()}, true
 	}
 	return event.Problem{Reason: ReasonFailed, Detail: err.Error()}, true
 }

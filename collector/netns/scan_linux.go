@@ -1,6 +1,7 @@
 package netns
 
 import (
+	"cmp"
 	"errors"
 	"io/fs"
 	"os"
@@ -88,18 +89,19 @@ func runNames(dir string) map[uint32]string {
 	return names
 }
 
-// processName is /proc/PID/comm, made fit for a label; "pid:N" when the
+// Comm is a process's name (PROC/PID/comm), made fit for a label; "" when the
 // process is gone.
-func processName(proc string, pid int) string {
+func Comm(proc string, pid int) string {
 	comm, err := os.ReadFile(filepath.Join(proc, strconv.Itoa(pid), "comm"))
 	if err != nil {
-		return "pid:" + strconv.Itoa(pid)
+		return ""
 	}
-	name := cleanName(strings.TrimSuffix(string(comm), "\n"))
-	if name == "" {
-		return "pid:" + strconv.Itoa(pid)
-	}
-	return name
+	return cleanName(strings.TrimSuffix(string(comm), "\n"))
+}
+
+// processName is Comm, or "pid:N" without it.
+func processName(proc string, pid int) string {
+	return cmp.Or(Comm(proc, pid), "pid:"+strconv.Itoa(pid))
 }
 
 // cleanName bounds a name that a process chose for itself.
