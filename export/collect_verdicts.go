@@ -95,7 +95,7 @@ func (b *builder) episodes(phases []phaseKey, episodes []event.Episode) {
 		}
 		leg := ""
 		if e.Leg != "" {
-			leg = b.m.legs.get(e.Leg).name
+			leg = b.m.legs.peek(e.Leg)
 		}
 		k := causeKey{p, knownCause(e.Cause), leg}
 		causes[k] = causes[k] || isOpen
@@ -115,7 +115,7 @@ func (b *builder) correlations(all []event.Correlation) {
 	}
 	for i := range all {
 		c := &all[i]
-		leg := b.m.legs.get(c.Leg).name
+		leg := b.m.legs.peek(c.Leg)
 		if !models[label(c.Model)] || leg == bound.Other || !finite(c.Rho) {
 			b.m.overflow.Add(1)
 			continue

@@ -35,6 +35,46 @@ func (m *Metrics) excessOf(p *pairSeries, r event.Row) {
 	m.addExcess(p, "", event.CauseLocal, r.LocalMS)
 }
 
+// maxExpected keeps most room in the excess counter for what happens.
+const maxExpected = maxExcessSeries / 4
+
+// expectExcess puts every series that a slow request of a judged pair could
+// raise at 0, so that increase() sees the very first one: a single request
+// names the leg, and must not be lost to the counter's birth.
+func (t *pairTable) expectExcess(legs []legView) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	for _, p := range *t.byName.Load() {
+		if !p.judged() {
+			continue
+		}
+		t.expect(p, legCause{"", event.CauseLocal})
+		for _, leg := range legs {
+			if leg.Role != event.RoleClient {
+				continue // never clocked
+			}
+			for _, cause := range event.Causes {
+				if cause.NamesPath() {
+					t.expect(p, legCause{leg.name, cause})
+				}
+			}
+		}
+	}
+}
+
+func (t *pairTable) expect(p *pairSeries, k legCause) {
+	if _, ok := p.excess[k]; !ok && t.excessSeries < maxExpected {
+		t.newExcess(p, k)
+	}
+}
+
+func (t *pairTable) newExcess(p *pairSeries, k legCause) prometheus.Counter {
+	c := t.m.excess.WithLabelValues(p.source, p.model, k.leg, string(k.cause))
+	p.excess[k] = c
+	t.excessSeries++
+	return c
+}
+
 func (m *Metrics) addExcess(p *pairSeries, leg string, cause event.Cause, ms float64) {
 	if !finite(ms) || ms <= 0 {
 		return
@@ -55,10 +95,7 @@ func (t *pairTable) excessCounter(p *pairSeries, k legCause) prometheus.Counter 
 			return c
 		}
 	}
-	c := t.m.excess.WithLabelValues(p.source, p.model, k.leg, string(k.cause))
-	p.excess[k] = c
-	t.excessSeries++
-	return c
+	return t.newExcess(p, k)
 }
 
 // forget deletes the excess of a leg under every pair.

@@ -83,6 +83,17 @@ func (t *legTable) admitLocked(name string) *legSeries {
 	return s
 }
 
+// peek gives the name that a leg has or would have, without giving it room: a
+// scrape must not bring back a leg that has been forgotten.
+func (t *legTable) peek(name string) string {
+	legs := *t.byName.Load()
+	name = label(name)
+	if _, known := legs[name]; known || name != "" && len(legs) <= t.max {
+		return name
+	}
+	return bound.Other
+}
+
 // clockOf makes the handles of the exchange clock. It looks the leg up again
 // under the lock: s may have been forgotten since.
 func (t *legTable) clockOf(s *legSeries) *clockSeries {

@@ -79,6 +79,7 @@ func (m *Metrics) Publish(s *event.Snapshot) {
 		v.legs = append(v.legs, legView{leg, series.name, series.fallbackSeconds})
 	}
 	m.age(s.TimeNS, present)
+	m.pairs.expectExcess(v.legs)
 	v.phases = m.judgedPhases(s)
 	m.view.Store(v)
 }

@@ -32,6 +32,15 @@ type phaseSeries struct {
 	seen atomic.Bool
 }
 
+func (p *pairSeries) judged() bool {
+	for i := range p.phases {
+		if p.phases[i].seen.Load() {
+			return true
+		}
+	}
+	return false
+}
+
 type legCause struct {
 	leg   string
 	cause event.Cause
