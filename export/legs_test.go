@@ -97,7 +97,8 @@ func TestLegsAreBounded(t *testing.T) {
 
 func TestForgetDeletesALegAndMakesRoom(t *testing.T) {
 	m, reg := newMetrics(t, Options{MaxLegs: 1})
-	feedEverything(m) // rpc-b takes the room
+	m.Exchange(exchange("rpc-b")) // takes the room
+	feedEverything(m)
 	held := m.legs.get("rpc-b")
 	m.Forget("rpc-b")
 	names := []string{"tcp_exchange_seconds", "tcp_exchange_stall_seconds", "tcp_connection_duration_seconds", "tcp_retransmits_total"}
