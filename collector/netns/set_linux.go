@@ -86,8 +86,8 @@ func (s *Set) Look(nowNS int64) ([]Namespace, []event.Problem) {
 	var problems []event.Problem
 	if s.own.Inode == 0 {
 		own, err := Own()
-		if p, bad := Problem("", err); err != nil && bad {
-			problems = append(problems, p)
+		if err != nil {
+			problems = append(problems, event.Problem{Reason: ReasonFailed, Detail: err.Error()})
 		}
 		s.own = own
 	}

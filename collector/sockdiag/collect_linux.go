@@ -70,18 +70,12 @@ func (c *Collector) Close() error {
 	return err
 }
 
-// Complete returns those of nss whose sockets the last Collect read to the
-// end: only there does a missing socket mean that it is gone.
-func (c *Collector) Complete(nss []netns.Namespace) []netns.Namespace {
+// Complete says whether the last Collect read all sockets of a namespace: only
+// then does a missing socket mean that it is gone.
+func (c *Collector) Complete(inode uint32) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	var out []netns.Namespace
-	for _, ns := range nss {
-		if c.complete[ns.Inode] {
-			out = append(out, ns)
-		}
-	}
-	return out
+	return c.complete[inode]
 }
 
 // Collect reads the sockets of the given namespaces with one of the ports as
