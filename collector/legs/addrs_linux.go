@@ -42,9 +42,11 @@ func NewAddressReader() *AddressReader {
 	}
 }
 
-// Read describes the given namespaces, with addresses at most ten seconds old.
-// One whose addresses cannot be read is a problem and has none.
-func (r *AddressReader) Read(nowNS int64, nss []netns.Namespace) ([]NetnsInfo, []event.Problem) {
+// Read describes the given namespaces for Table.Update, with addresses at most
+// ten seconds old. One whose addresses cannot be read is a problem and has
+// none. complete says whether all sockets of a namespace were read, by inode
+// (sockdiag's Collector.Complete); nil means that they were.
+func (r *AddressReader) Read(nowNS int64, nss []netns.Namespace, complete func(inode uint32) bool) ([]NetnsInfo, []event.Problem) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	infos := make([]NetnsInfo, 0, len(nss))
@@ -63,7 +65,10 @@ func (r *AddressReader) Read(nowNS int64, nss []netns.Namespace) ([]NetnsInfo, [
 		if at.devices != nil {
 			keep[ns.Inode] = at
 		}
-		infos = append(infos, NetnsInfo{Inode: ns.Inode, Name: ns.Name, Devices: at.devices})
+		infos = append(infos, NetnsInfo{
+			Inode: ns.Inode, Name: ns.Name, Devices: at.devices,
+			Unread: complete != nil && !complete(ns.Inode),
+		})
 	}
 	r.known = keep
 	return infos, problems

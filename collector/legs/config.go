@@ -35,7 +35,8 @@ type Config struct {
 	// Settling is how long a connection must have lived, and a silence must
 	// have lasted, before anything is concluded from it. Default 2 s: the
 	// connections that an engine makes for a moment at its start are gone by
-	// then.
+	// then. A program that looks twice and ends can set it to the pause
+	// between its looks.
 	Settling time.Duration
 	// Forget removes a leg that is no longer connected, default 15 min. Static
 	// legs stay.

@@ -28,6 +28,7 @@ type Table struct {
 	flows map[flowKey]*leg
 	// netns names the inodes of the last update.
 	netns      map[uint32]string
+	addresses  []netip.Addr
 	generation uint64
 	nowNS      int64
 
@@ -270,6 +271,14 @@ func (t *Table) Changes() []event.LegChange {
 	}
 	slices.SortFunc(out, func(a, b event.LegChange) int { return strings.Compare(a.Leg, b.Leg) })
 	return out
+}
+
+// HostAddresses are the addresses by which peers know this host: those of all
+// watched namespaces but for loopback and link-local ones, sorted, at most 256.
+func (t *Table) HostAddresses() []netip.Addr {
+	t.mu.RLock()
+	defer t.mu.RUnlock()
+	return slices.Clone(t.addresses)
 }
 
 // Overflow counts how often a leg did not fit and became bound.Other.

@@ -1,6 +1,8 @@
 package legs
 
 import (
+	"net/netip"
+	"slices"
 	"strings"
 	"time"
 
@@ -34,6 +36,24 @@ func (t *Table) Update(nowNS int64, sockets []event.TCPSocket, nets []NetnsInfo)
 		t.settle(nowNS, l, unread, infos[l.netns])
 	}
 	t.forget(nowNS)
+	t.addresses = hostAddresses(nets)
+}
+
+// maxAddresses bounds the addresses of the host.
+const maxAddresses = 256
+
+func hostAddresses(nets []NetnsInfo) []netip.Addr {
+	var out []netip.Addr
+	for i := range nets {
+		for a := range nets[i].Devices {
+			if !a.IsLoopback() && !a.IsLinkLocalUnicast() {
+				out = append(out, a)
+			}
+		}
+	}
+	slices.SortFunc(out, netip.Addr.Compare)
+	out = slices.Compact(out)
+	return out[:min(len(out), maxAddresses)]
 }
 
 // setNets learns the names of namespaces. Flows in namespaces that ended are
