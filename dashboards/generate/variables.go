@@ -1,0 +1,41 @@
+package main
+
+import (
+	"github.com/grafana/grafana-foundation-sdk/go/cog"
+	"github.com/grafana/grafana-foundation-sdk/go/common"
+	"github.com/grafana/grafana-foundation-sdk/go/dashboard"
+)
+
+func source() common.DataSourceRef {
+	return common.DataSourceRef{Type: cog.ToPtr("prometheus"), Uid: cog.ToPtr("${datasource}")}
+}
+
+// variables are the same for every dashboard: where the data is, then which
+// exporter, model and leg.
+func variables() []cog.Builder[dashboard.VariableModel] {
+	return []cog.Builder[dashboard.VariableModel]{
+		dashboard.NewDatasourceVariableBuilder("datasource").Label("Data source").Type("prometheus"),
+		labelValues("job", "Job", "grayfail_build_info"),
+		labelValues("instance", "Exporter", `grayfail_build_info{job=~"$job"}`),
+		labelValues("model", "Model", `grayfail_requests_total{job=~"$job", instance=~"$instance"}`),
+		labelValues("leg", "Leg", `grayfail_leg_info{job=~"$job", instance=~"$instance"}`),
+	}
+}
+
+// labelValues offers the values of a label. All means every series, those with
+// an empty label too: time that no leg explains has leg "".
+func labelValues(label, title, series string) *dashboard.QueryVariableBuilder {
+	query := "label_values(" + series + ", " + label + ")"
+	all := dashboard.StringOrArrayOfString{String: cog.ToPtr("$__all")}
+	return dashboard.NewQueryVariableBuilder(label).
+		Label(title).
+		Datasource(source()).
+		Query(dashboard.StringOrMap{String: &query}).
+		Definition(query).
+		Refresh(dashboard.VariableRefreshOnTimeRangeChanged).
+		Sort(dashboard.VariableSortAlphabeticalAsc).
+		Multi(true).
+		IncludeAll(true).
+		AllValue(".*").
+		Current(dashboard.VariableOption{Selected: cog.ToPtr(true), Text: dashboard.StringOrArrayOfString{String: cog.ToPtr("All")}, Value: all})
+}
