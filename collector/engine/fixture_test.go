@@ -1,0 +1,105 @@
+package engine
+
+import (
+	"bufio"
+	"bytes"
+	"io"
+	"net/http"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+)
+
+// fixtures are raw bytes as they stood on the wire.
+const fixtures = "testdata/llamacpp-0.7.0-b11669"
+
+// startNS is when each replayed call starts; a piece of its answer comes each
+// tick after that.
+const (
+	startNS = int64(1_796_077_175_000_000_000)
+	tick    = 10 * time.Millisecond
+)
+
+// exchange is one captured call: what was asked, and the answer in the pieces
+// (HTTP chunks) that the engine sent.
+type exchange struct {
+	asked  []byte
+	status int
+	header http.Header
+	pieces [][]byte
+	cut    bool // the capture ends before the answer does
+}
+
+func load(t testing.TB, dir, name string) exchange {
+	t.Helper()
+	asked, err := os.ReadFile(filepath.Join(dir, name+".request.http"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	answer, err := os.ReadFile(filepath.Join(dir, name+".response.http"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return parseExchange(t, asked, answer)
+}
+
+func parseExchange(t testing.TB, asked, answer []byte) exchange {
+	t.Helper()
+	response, err := http.ReadResponse(bufio.NewReader(bytes.NewReader(answer)), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer response.Body.Close()
+	ex := exchange{status: response.StatusCode, header: response.Header}
+	_, ex.asked, _ = bytes.Cut(asked, []byte("\r\n\r\n"))
+	_, body, _ := bytes.Cut(answer, []byte("\r\n\r\n"))
+	if !slices.Contains(response.TransferEncoding, "chunked") {
+		whole, err := io.ReadAll(response.Body)
+		ex.cut = err != nil
+		ex.pieces = [][]byte{whole}
+		return ex
+	}
+	for {
+		line, rest, ok := bytes.Cut(body, []byte("\r\n"))
+		size, err := strconv.ParseInt(string(line), 16, 32)
+		if !ok || err != nil || int(size)+2 > len(rest) {
+			ex.cut = true
+			return ex
+		}
+		if size == 0 {
+			return ex
+		}
+		ex.pieces = append(ex.pieces, rest[:size])
+		body = rest[size+2:]
+	}
+}
+
+// names lists the fixtures of a folder.
+func names(t testing.TB, dir string) []string {
+	t.Helper()
+	files, err := filepath.Glob(filepath.Join(dir, "*.response.http"))
+	if err != nil || len(files) == 0 {
+		t.Fatalf("no fixtures in %s: %v", dir, err)
+	}
+	for i, f := range files {
+		files[i] = strings.TrimSuffix(filepath.Base(f), ".response.http")
+	}
+	return files
+}
+
+// open begins an Observer on the exchange.
+func (ex exchange) open() *Observer {
+	o := NewObserver(Call{ID: "ours", Source: "main", StartNS: startNS})
+	o.RequestBody(ex.asked)
+	o.Response(ex.status, ex.header)
+	return o
+}
+
+// pieceNS is when piece i comes.
+func pieceNS(i int) int64 { return startNS + int64(i+1)*int64(tick) }
+
+func (ex exchange) body() []byte { return bytes.Join(ex.pieces, nil) }
