@@ -31,8 +31,10 @@ func Run(t testing.TB, name string, args ...string) string {
 	return string(out)
 }
 
-// Netns makes a network namespace with loopback up and cubic congestion
-// control, and removes it when the test ends.
+// Netns makes a network namespace with loopback up, and removes it when the
+// test ends. Congestion control is cubic, or reno where the machine's
+// tcp_allowed_congestion_control keeps cubic from other namespaces than the
+// first (net/ipv4/tcp_cong.c): never bbr, which paces through loss.
 func Netns(t testing.TB, name string) string {
 	t.Helper()
 	RequireRoot(t)
@@ -40,6 +42,9 @@ func Netns(t testing.TB, name string) string {
 	Run(t, "ip", "netns", "add", name)
 	t.Cleanup(func() { _ = exec.Command("ip", "netns", "del", name).Run() })
 	Run(t, "ip", "-n", name, "link", "set", "lo", "up")
-	Run(t, "ip", "netns", "exec", name, "sysctl", "-qw", "net.ipv4.tcp_congestion_control=cubic")
+	set := []string{"netns", "exec", name, "sysctl", "-qw"}
+	if exec.Command("ip", append(set, "net.ipv4.tcp_congestion_control=cubic")...).Run() != nil {
+		Run(t, "ip", append(set, "net.ipv4.tcp_congestion_control=reno")...)
+	}
 	return name
 }
