@@ -151,7 +151,9 @@ func TestNoSuite(t *testing.T) {
 
 func wait(t *testing.T, what string, done func() bool) {
 	t.Helper()
-	for end := time.Now().Add(20 * time.Second); !done(); time.Sleep(10 * time.Millisecond) {
+	tick := time.NewTicker(10 * time.Millisecond)
+	defer tick.Stop()
+	for end := time.Now().Add(20 * time.Second); !done(); <-tick.C {
 		if time.Now().After(end) {
 			t.Fatalf("waited in vain for %s", what)
 		}

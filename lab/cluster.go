@@ -37,6 +37,7 @@ type Cluster struct {
 	extra     []*Process // by Spawn, in order
 	injectors []Injector
 	relays    []*relay
+	forwards  []net.Listener
 	closed    bool
 	closeErr  error
 }
@@ -178,7 +179,7 @@ func (c *Cluster) startEngine(ctx context.Context) error {
 		c.workers = append(c.workers, p)
 		// Listening is read from /proc: a connection to probe it would be
 		// served, one at a time, like any other client.
-		if err := p.waitFor(ctx, "it listens", func(context.Context) error { return listening(p.PID(), l.Peer()) }); err != nil {
+		if err := p.WaitFor(ctx, "it listens", func(context.Context) error { return listening(p.PID(), l.Peer()) }); err != nil {
 			return err
 		}
 	}
@@ -186,7 +187,7 @@ func (c *Cluster) startEngine(ctx context.Context) error {
 		return err
 	}
 	fmt.Fprintf(c.Log, "engine: %s, loading the model over two RPC workers\n", version)
-	return c.server.waitFor(ctx, "it was healthy", func(ctx context.Context) error { return c.Get(ctx, c.EngineURL()+"/health") })
+	return c.server.WaitFor(ctx, "it was healthy", func(ctx context.Context) error { return c.Get(ctx, c.EngineURL()+"/health") })
 }
 
 // start runs a command and records it for the next run's clean-up.
@@ -266,6 +267,9 @@ func (c *Cluster) Close() error {
 	var errs []error
 	for _, in := range slices.Backward(c.injectors) {
 		errs = append(errs, in.Clear())
+	}
+	for _, l := range c.forwards {
+		errs = append(errs, l.Close())
 	}
 	for _, p := range slices.Backward(c.extra) {
 		errs = append(errs, p.Stop())

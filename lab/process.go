@@ -97,9 +97,9 @@ func (p *Process) Tail(lines int) string {
 	return strings.Join(all[max(0, len(all)-lines):], "\n")
 }
 
-// waitFor polls ready until it says nil. It ends early, with the log's end,
+// WaitFor polls ready until it says nil. It ends early, with the log's end,
 // when the process does.
-func (p *Process) waitFor(ctx context.Context, what string, ready func(context.Context) error) error {
+func (p *Process) WaitFor(ctx context.Context, what string, ready func(context.Context) error) error {
 	tick := time.NewTicker(50 * time.Millisecond)
 	defer tick.Stop()
 	for {

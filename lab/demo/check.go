@@ -1,0 +1,128 @@
+package demo
+
+import (
+	"fmt"
+	"slices"
+
+	"grayfail/event"
+	"grayfail/lab/trial"
+)
+
+// The rule of the exporter is r < 0.5. Its baseline and the campaign's own
+// median are two estimates of one speed, so between these bounds a request may
+// be judged either way.
+const (
+	surelySlow = 0.45
+	surelyFine = 0.60
+)
+
+// wantShare is how much of the excess the named leg has to hold, in the median.
+const wantShare = 0.8
+
+// wantFound is how many of the requests under the strong fault have to be slow
+// at least, as a part of them: else the fault did not bite and nothing was shown.
+const wantFound = 0.2
+
+// finding is one thing that was checked.
+type finding struct {
+	what string
+	ok   bool
+}
+
+// verdict of a campaign: faulty is the leg that the faults were on.
+type verdict struct {
+	control, strong string // conditions: no fault, the strong fault
+	faulty          string
+}
+
+// shares of the named leg in the excess, of the slow requests of a condition,
+// sorted; and how often each leg was named, "" where none.
+func shares(results []trial.Result, condition string) (named map[string]int, share []float64) {
+	named = map[string]int{}
+	for _, r := range results {
+		if r.Condition != condition || r.Row == nil || r.Row.Verdict != event.VerdictSlow {
+			continue
+		}
+		named[r.Row.Leg]++
+		if r.Row.Leg != "" && r.Row.ExcessMS > 0 {
+			share = append(share, r.Row.LegsMS[r.Row.Leg]/r.Row.ExcessMS)
+		}
+	}
+	slices.Sort(share)
+	return named, share
+}
+
+// check says whether the exporter did its job. The truth is what the engine
+// itself measured, against the median of the control.
+func (v verdict) check(results []trial.Result) []finding {
+	var (
+		control     []float64
+		notOK       int
+		controlSlow int
+		wrong       int
+		unnamed     int
+		strongSlow  int
+		strongAll   int
+		unjudged    int
+	)
+	for _, r := range results {
+		if r.Condition == v.control && r.Err == nil {
+			control = append(control, r.Rate())
+		}
+	}
+	slices.Sort(control)
+	usual := trial.Median(control)
+	var missed, invented int
+	for _, r := range results {
+		if r.Status != 200 || r.Err != nil {
+			notOK++
+		}
+		if r.Condition == trial.WarmUpName {
+			continue
+		}
+		if r.Row == nil || r.Row.Verdict == event.VerdictUnknown {
+			unjudged++
+			continue
+		}
+		slow := r.Row.Verdict == event.VerdictSlow
+		ratio := r.Rate() / usual
+		switch {
+		case !slow && ratio < surelySlow:
+			missed++
+		case slow && ratio > surelyFine:
+			invented++
+		}
+		if slow && r.Row.Leg != "" && r.Row.Leg != v.faulty {
+			wrong++
+		}
+		switch r.Condition {
+		case v.control:
+			if slow {
+				controlSlow++
+			}
+		case v.strong:
+			strongAll++
+			if slow {
+				strongSlow++
+				if r.Row.Leg == "" {
+					unnamed++
+				}
+			}
+		}
+	}
+	_, share := shares(results, v.strong)
+	medianShare := 0.0
+	if len(share) > 0 {
+		medianShare = trial.Median(share)
+	}
+	return []finding{
+		{fmt.Sprintf("every request answered with HTTP 200 (%d not)", notOK), notOK == 0},
+		{fmt.Sprintf("every request of the blocks judged (%d not)", unjudged), unjudged == 0},
+		{fmt.Sprintf("at %s no request slow (%d were)", v.control, controlSlow), controlSlow == 0},
+		{fmt.Sprintf("every request below %.2f of the %s median found (%d missed), none above %.2f (%d)", surelySlow, v.control, missed, surelyFine, invented), missed == 0 && invented == 0},
+		{fmt.Sprintf("at %s at least %.0f%% slow: without any log line saying so (%d of %d)", v.strong, 100*wantFound, strongSlow, strongAll), float64(strongSlow) >= wantFound*float64(strongAll) && strongSlow > 0},
+		{fmt.Sprintf("no other leg than %s named (%d wrong)", v.faulty, wrong), wrong == 0},
+		{fmt.Sprintf("%s named for at least 90%% of the slow ones at %s (%d without a name)", v.faulty, v.strong, unnamed), 10*unnamed <= strongSlow},
+		{fmt.Sprintf("its median share of the excess at least %.1f (%.2f)", wantShare, medianShare), medianShare >= wantShare},
+	}
+}

@@ -1,0 +1,235 @@
+package demo
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"grayfail/event"
+	"grayfail/lab"
+	"grayfail/lab/trial"
+)
+
+// Options of the demo. Zero values are those of `make demo`.
+type Options struct {
+	Lab    lab.Options
+	Binary string // the exporter; default bin/grayfail_exporter in the project
+	Rules  string // alert rules; default alerts/grayfail.rules.yml in the project
+	Seed   uint64
+	WarmUp int // default 15
+	Blocks int // default 10
+	// Keep leaves everything running after the report, until ctx ends.
+	Keep bool
+}
+
+// ErrNotShown is returned when the exporter did not do its main job.
+var ErrNotShown = errors.New("the demo did not show what it should")
+
+// pathNamed is the alert the demo waits for.
+const pathNamed = "GrayfailPathNamed"
+
+// faultyLeg is the one whose replies get lost.
+const faultyLeg = lab.LegB
+
+func (o *Options) setDefaults() error {
+	root, err := lab.Root()
+	if err != nil {
+		return err
+	}
+	if o.Binary == "" {
+		o.Binary = filepath.Join(root, "bin", "grayfail_exporter")
+	}
+	if o.Rules == "" {
+		o.Rules = filepath.Join(root, "alerts", "grayfail.rules.yml")
+	}
+	if o.WarmUp == 0 {
+		o.WarmUp = 15
+	}
+	if o.Blocks == 0 {
+		o.Blocks = 10
+	}
+	return nil
+}
+
+// conditions of the campaign: what part of one worker's replies is lost.
+func conditions() []trial.Condition {
+	out := []trial.Condition{{Name: "0%"}}
+	for _, percent := range []float64{1, 5} {
+		out = append(out, trial.Condition{
+			Name: fmt.Sprintf("%g%%", percent),
+			Faults: []func(*lab.Cluster) (lab.Injector, error){
+				func(c *lab.Cluster) (lab.Injector, error) { return c.NewLoss(faultyLeg, lab.Replies, percent) },
+			},
+		})
+	}
+	return out
+}
+
+// Run is the whole demo. What it started is gone when it returns.
+func Run(ctx context.Context, o Options, out io.Writer) (err error) {
+	if err := o.setDefaults(); err != nil {
+		return err
+	}
+	o.Lab.Log = out
+	c, err := lab.Start(ctx, o.Lab)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, c.Close()) }()
+	fmt.Fprintf(out, "lab: %s; rpc-a and rpc-b each in a network namespace of its own, congestion control %s\n", c.EngineVersion, lab.Congestion)
+
+	exporter, err := trial.StartExporter(ctx, c, trial.ExporterOptions{Binary: o.Binary, Record: filepath.Join(c.RunDir, "demo.jsonl.gz")})
+	if err != nil {
+		return err
+	}
+	listener, err := c.Coordinator.Listen(webhookAddr)
+	if err != nil {
+		return err
+	}
+	mail := newInbox(listener)
+	defer mail.close()
+	if err := startMonitor(ctx, c, o.Rules); err != nil {
+		return err
+	}
+	fmt.Fprintln(out, "exporter, Prometheus and Alertmanager run beside the coordinator")
+
+	report := report{out: out, cluster: c, exporter: exporter, inbox: mail, started: time.Now()}
+	if err := report.campaign(ctx, o); err != nil {
+		return err
+	}
+	failed := report.write(ctx)
+	if o.Keep {
+		if err := keep(ctx, c, exporter, out); err != nil {
+			return err
+		}
+	}
+	if failed != nil {
+		return fmt.Errorf("%w: %s", ErrNotShown, strings.Join(failed, "; "))
+	}
+	return nil
+}
+
+// report gathers the campaign's results and prints them.
+type report struct {
+	out      io.Writer
+	cluster  *lab.Cluster
+	exporter *trial.Exporter
+	inbox    *inbox
+	started  time.Time
+	marks    logMarks
+	results  []trial.Result
+	drops    map[string]lab.Evidence // by condition
+}
+
+func (r *report) campaign(ctx context.Context, o Options) (err error) {
+	conds := conditions()
+	plan := trial.Plan{WarmUp: o.WarmUp, Blocks: o.Blocks, Repeats: 3, Conditions: conds, Seed: o.Seed,
+		Request: lab.RequestOptions{URL: r.exporter.ProxyURL()}}
+	r.drops = map[string]lab.Evidence{}
+	fmt.Fprintf(r.out, "campaign: %d requests to warm up, then %d blocks of 3 requests each at 0%%, 1%%, 5%% of %s's reply packets dropped, order by seed %d\n",
+		plan.WarmUp, plan.Blocks, faultyLeg, plan.Seed)
+	if r.marks, err = markLogs(r.cluster.EngineLogs()); err != nil {
+		return err
+	}
+	left := len(conds)
+	return plan.Run(ctx, r.cluster, func(a trial.Act) {
+		r.results = append(r.results, a.Results...)
+		for _, e := range a.Evidence {
+			sum := r.drops[a.Condition]
+			r.drops[a.Condition] = lab.Evidence{What: e.What, Count: sum.Count + e.Count, Total: sum.Total + e.Total}
+		}
+		if a.Block == 0 {
+			line := trial.Summarise(a.Results, []string{a.Condition})[0]
+			fmt.Fprintf(r.out, "warm-up: median %.0f tok/s (%.0f-%.0f)\n", line.Median, line.Min, line.Max)
+			return
+		}
+		if left == len(conds) {
+			fmt.Fprintf(r.out, "block %2d/%d", a.Block, plan.Blocks)
+		}
+		fmt.Fprintf(r.out, "  %s:", a.Condition)
+		for _, result := range a.Results {
+			fmt.Fprintf(r.out, " %3.0f", result.Rate())
+		}
+		if left--; left == 0 {
+			left = len(conds)
+			fmt.Fprintln(r.out, " tok/s")
+		}
+	})
+}
+
+// write prints the report and returns what was not as it should be.
+func (r *report) write(ctx context.Context) (failed []string) {
+	fail := func(format string, args ...any) {
+		failed = append(failed, fmt.Sprintf(format, args...))
+	}
+	rows, err := r.exporter.AwaitRows(ctx, event.PhaseDecode, len(r.results))
+	if err != nil {
+		fail("%v", err)
+	}
+	trial.Join(r.results, rows)
+
+	var names []string
+	for _, c := range conditions() {
+		names = append(names, c.Name)
+	}
+	fmt.Fprintf(r.out, "\n")
+	_ = trial.WriteTable(r.out, trial.Summarise(r.results, names))
+	for _, name := range names[1:] {
+		fmt.Fprintf(r.out, "at %s: %s\n", name, r.drops[name])
+		r.writeNamed(name)
+	}
+
+	fmt.Fprintf(r.out, "\nAlertmanager delivered to our webhook:\n")
+	wait, cancel := context.WithTimeout(ctx, 15*time.Second)
+	defer cancel()
+	if a, ok := r.inbox.wait(wait, pathNamed); ok {
+		a.write(r.out)
+		if a.Labels["leg"] != faultyLeg {
+			fail("alert %s names leg %q", pathNamed, a.Labels["leg"])
+		}
+	} else {
+		fmt.Fprintf(r.out, "  nothing\n")
+		fail("no alert %s was delivered", pathNamed)
+	}
+
+	fmt.Fprintln(r.out)
+	lines, tell, err := r.marks.since()
+	if err != nil {
+		fail("engine logs: %v", err)
+	}
+	fmt.Fprintf(r.out, "engine's logs: %d lines during the campaign, %d of them hint at a fault\n", lines, len(tell))
+	for _, line := range tell[:min(3, len(tell))] {
+		fmt.Fprintf(r.out, "  %s\n", line)
+	}
+	for _, f := range (verdict{control: names[0], strong: names[2], faulty: faultyLeg}).check(r.results) {
+		mark := "ok    "
+		if !f.ok {
+			mark = "MISSED"
+			fail("%s", f.what)
+		}
+		fmt.Fprintf(r.out, "%s %s\n", mark, f.what)
+	}
+	fmt.Fprintf(r.out, "took %.0f s; recording %s (grayfail_exporter replay reads it), logs in %s\n",
+		time.Since(r.started).Seconds(), r.exporter.Record, r.cluster.RunDir)
+	return failed
+}
+
+// writeNamed prints which leg was named for the slow requests of a condition.
+func (r *report) writeNamed(condition string) {
+	named, share := shares(r.results, condition)
+	for leg, n := range named {
+		if leg == "" {
+			fmt.Fprintf(r.out, "  %d slow, no leg named\n", n)
+			continue
+		}
+		fmt.Fprintf(r.out, "  %d slow, named %s", n, leg)
+		if len(share) > 0 {
+			fmt.Fprintf(r.out, ": its share of the excess time %.2f in the median (%.2f to %.2f)", trial.Median(share), share[0], share[len(share)-1])
+		}
+		fmt.Fprintln(r.out)
+	}
+}

@@ -1,0 +1,120 @@
+package trial
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"grayfail/event"
+	"grayfail/lab"
+)
+
+// Addresses of the exporter inside the coordinator's namespace.
+const (
+	ExporterAddr = "127.0.0.1:10550"
+	proxyName    = "main"
+)
+
+// Exporter is the program under test, watching the coordinator's namespace.
+type Exporter struct {
+	*lab.Process
+	cluster *lab.Cluster
+	// Record is the path of its recording, "" without one.
+	Record string
+}
+
+// ExporterOptions say what to run.
+type ExporterOptions struct {
+	Binary string
+	Record string   // file to record to; "" records nothing
+	Args   []string // further flags
+}
+
+// StartExporter writes a configuration that names both legs and puts a proxy
+// before the engine, and waits until the exporter is ready.
+func StartExporter(ctx context.Context, c *lab.Cluster, o ExporterOptions) (*Exporter, error) {
+	if _, err := os.Stat(o.Binary); err != nil {
+		return nil, fmt.Errorf("exporter: %w (make build)", err)
+	}
+	config := filepath.Join(c.RunDir, "exporter.yml")
+	if err := os.WriteFile(config, []byte(exporterConfig(c)), 0o644); err != nil {
+		return nil, err
+	}
+	argv := []string{o.Binary, "serve", "--config.file=" + config, "--web.listen-address=" + ExporterAddr}
+	if o.Record != "" {
+		argv = append(argv, "--record="+o.Record)
+	}
+	p, err := c.Spawn(lab.Command{Name: "exporter", Argv: append(argv, o.Args...)})
+	if err != nil {
+		return nil, err
+	}
+	e := &Exporter{Process: p, cluster: c, Record: o.Record}
+	ctx, cancel := context.WithTimeout(ctx, 30*time.Second)
+	defer cancel()
+	return e, p.WaitFor(ctx, "it was ready", func(ctx context.Context) error { return c.Get(ctx, e.URL("/-/ready")) })
+}
+
+func exporterConfig(c *lab.Cluster) string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "legs:\n  discover: {ports: [%d]}\n  static:\n", lab.RPCPort)
+	for _, l := range c.Links {
+		fmt.Fprintf(&b, "    - {name: %s, peer: %q}\n", l.Leg, l.Peer())
+	}
+	fmt.Fprintf(&b, "requests:\n  proxies:\n    - {name: %s, listen: \"127.0.0.1:%d\", upstream: %q, request_timeout: 180s}\n  push: {enabled: true}\n",
+		proxyName, lab.ProxyPort, c.EngineURL())
+	return b.String()
+}
+
+// URL of a path of the exporter.
+func (e *Exporter) URL(path string) string { return "http://" + ExporterAddr + path }
+
+// ProxyURL is where requests go.
+func (e *Exporter) ProxyURL() string { return fmt.Sprintf("http://127.0.0.1:%d", lab.ProxyPort) }
+
+// Rows are the proxied requests' rows of one phase, oldest first.
+func (e *Exporter) Rows(ctx context.Context, phase event.Phase) ([]event.Row, error) {
+	body, err := e.cluster.Fetch(ctx, e.URL("/api/v1/requests?limit=10000"))
+	if err != nil {
+		return nil, err
+	}
+	var answer struct {
+		Requests []event.Row `json:"requests"`
+	}
+	if err := json.Unmarshal(body, &answer); err != nil {
+		return nil, fmt.Errorf("/api/v1/requests: %w", err)
+	}
+	var rows []event.Row
+	for i := len(answer.Requests) - 1; i >= 0; i-- {
+		if r := answer.Requests[i]; r.Phase == phase && r.Source == proxyName {
+			rows = append(rows, r)
+		}
+	}
+	return rows, nil
+}
+
+var errNotYet = errors.New("not all requests are judged yet")
+
+// AwaitRows is Rows once there are n of them: a verdict may wait some seconds
+// for late neighbours.
+func (e *Exporter) AwaitRows(ctx context.Context, phase event.Phase, n int) (rows []event.Row, err error) {
+	ctx, cancel := context.WithTimeout(ctx, 20*time.Second)
+	defer cancel()
+	err = e.WaitFor(ctx, fmt.Sprintf("%d requests were judged", n), func(ctx context.Context) error {
+		var err error
+		if rows, err = e.Rows(ctx, phase); err == nil && len(rows) < n {
+			err = fmt.Errorf("%w: %d of %d", errNotYet, len(rows), n)
+		}
+		return err
+	})
+	return rows, err
+}
+
+// Scrape reads the metrics page.
+func (e *Exporter) Scrape(ctx context.Context) ([]byte, error) {
+	return e.cluster.Fetch(ctx, e.URL("/metrics"))
+}
