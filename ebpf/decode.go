@@ -131,7 +131,7 @@ func decodeSocket(b []byte, wall mapping) (socketState, error) {
 	s.exchange = r.exchange(s.flow, wall)
 	s.opened = r.u64()
 	planned := r.u64()
-	// Without an ACK yet the request is what the send under way said it is.
+	// A hook before the send has not counted what that send adds.
 	s.exchange.RequestBytes += planned
 	return s, nil
 }
@@ -183,7 +183,7 @@ func (r *reader) flow() event.Flow {
 // exchange reads struct exchange.
 func (r *reader) exchange(flow event.Flow, wall mapping) event.Exchange {
 	send, first, last, acked := r.u64(), r.u64(), r.u64(), r.u64()
-	return event.Exchange{
+	e := event.Exchange{
 		SendNS:       wall(flow.Socket, send),
 		Duration:     span(send, last),
 		FirstByte:    span(send, first),
@@ -198,6 +198,8 @@ func (r *reader) exchange(flow event.Flow, wall mapping) event.Exchange {
 		DSACKs:       r.u32(),
 		Flow:         flow,
 	}
+	r.skip(4)
+	return e
 }
 
 // span is the time between two monotonic readings. The second is 0 where it
