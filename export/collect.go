@@ -75,34 +75,35 @@ type seriesKey struct {
 }
 
 func (b *builder) gauge(id metric, v float64, labels ...string) {
-	b.add(id, prometheus.GaugeValue, v, labels)
+	b.put(id, v, b.labels(id, labels))
 }
 
 func (b *builder) counter(id metric, v uint64, labels ...string) {
-	b.add(id, prometheus.CounterValue, float64(v), labels)
+	b.put(id, float64(v), b.labels(id, labels))
 }
 
-func (b *builder) add(id metric, kind prometheus.ValueType, v float64, labels []string) {
+// labels makes a label set for a metric, and for all others that have the same
+// label names.
+func (b *builder) labels(id metric, values []string) labelSet {
 	var h maphash.Hash
 	h.SetSeed(b.seed)
-	for i := range labels {
-		labels[i] = label(labels[i])
-		h.WriteString(labels[i])
+	for i := range values {
+		values[i] = label(values[i])
+		h.WriteString(values[i])
 		h.WriteByte(0xff) // in no UTF-8 text
 	}
-	key := seriesKey{id, h.Sum64()}
+	return labelSet{prometheus.MakeLabelPairs(b.m.descs[id], values), h.Sum64()}
+}
+
+func (b *builder) put(id metric, v float64, labels labelSet) {
+	key := seriesKey{id, labels.hash}
 	if _, twice := b.seen[key]; twice || b.count[id] >= maxSeries {
-		b.m.overflow.Add(1)
-		return
-	}
-	metric, err := prometheus.NewConstMetric(b.m.descs[id], kind, v, labels...)
-	if err != nil { // a wrong number of labels: every test would show it
 		b.m.overflow.Add(1)
 		return
 	}
 	b.seen[key] = struct{}{}
 	b.count[id]++
-	b.out = append(b.out, metric)
+	b.out = append(b.out, series{b.m.descs[id], b.m.types[id], v, labels.pairs})
 }
 
 // oneHot gives 1 to the value that holds and 0 to all others.
@@ -122,16 +123,13 @@ func boolean(v bool) float64 {
 func (b *builder) qdiscs(qdiscs []event.Qdisc) {
 	for i := range qdiscs {
 		q := &qdiscs[i]
-		for _, c := range []struct {
-			id metric
-			v  uint64
-		}{
-			{qdiscBytes, q.Bytes}, {qdiscPackets, q.Packets}, {qdiscDrops, q.Drops},
-			{qdiscRequeues, q.Requeues}, {qdiscOverlimits, q.Overlimits},
-		} {
-			b.counter(c.id, c.v, q.Netns, q.Device, q.Kind, q.Handle, q.Parent)
-		}
-		b.gauge(qdiscBacklog, float64(q.BacklogBytes), q.Netns, q.Device, q.Kind, q.Handle, q.Parent)
-		b.gauge(qdiscQueue, float64(q.QueuePackets), q.Netns, q.Device, q.Kind, q.Handle, q.Parent)
+		labels := b.labels(qdiscBytes, []string{q.Netns, q.Device, q.Kind, q.Handle, q.Parent})
+		b.put(qdiscBytes, float64(q.Bytes), labels)
+		b.put(qdiscPackets, float64(q.Packets), labels)
+		b.put(qdiscDrops, float64(q.Drops), labels)
+		b.put(qdiscRequeues, float64(q.Requeues), labels)
+		b.put(qdiscOverlimits, float64(q.Overlimits), labels)
+		b.put(qdiscBacklog, float64(q.BacklogBytes), labels)
+		b.put(qdiscQueue, float64(q.QueuePackets), labels)
 	}
 }

@@ -5,8 +5,6 @@ import (
 	"slices"
 	"strconv"
 
-	"github.com/prometheus/client_golang/prometheus"
-
 	"grayfail/event"
 )
 
@@ -37,7 +35,7 @@ func (b *builder) transport(leg legView) {
 	default:
 		b.gauge(legFallback, 0, leg.name, "")
 	}
-	b.add(legFallbackSeconds, prometheus.CounterValue, leg.fallbackSeconds, []string{leg.name})
+	b.put(legFallbackSeconds, leg.fallbackSeconds, b.labels(legFallbackSeconds, []string{leg.name}))
 }
 
 func (b *builder) tcp(leg legView) {

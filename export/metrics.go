@@ -46,6 +46,7 @@ type Metrics struct {
 	forgetAfter int64 // nanoseconds
 
 	descs [numMetrics]*prometheus.Desc
+	types [numMetrics]Type
 
 	// Fed by events as they happen.
 	outcomes, verdicts, excess, episodes, retransmits *prometheus.CounterVec
@@ -73,7 +74,7 @@ func New(o Options) (*Metrics, error) {
 	}
 	table := describe(o.Strata)
 	for i := range table {
-		m.descs[i] = table[i].desc()
+		m.descs[i], m.types[i] = table[i].desc(), table[i].Type
 	}
 	m.outcomes = table[requestsTotal].counters()
 	m.verdicts = table[requestVerdicts].counters()
