@@ -1,6 +1,7 @@
 package lab
 
 import (
+	"cmp"
 	"context"
 	_ "embed"
 	"fmt"
@@ -39,7 +40,7 @@ func (e *llama) prepare(ctx context.Context, o *Options) (string, error) {
 	if _, err := os.Stat(stamp); err != nil {
 		fmt.Fprintln(o.Log, "engine: unpacking llama.cpp from Debian's packages")
 		if err := unpack(ctx, e.root); err != nil {
-			return "", fmt.Errorf("engine: the real llama.cpp could not be unpacked: %w; set ENGINE=standin to run the labelled stand-in", err)
+			return "", fmt.Errorf("engine: %w", err)
 		}
 	}
 	version, err := os.ReadFile(stamp)
@@ -62,10 +63,11 @@ func unpack(ctx context.Context, root string) error {
 	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
 	var said strings.Builder
 	cmd.Stderr = &said
-	if err := cmd.Run(); err != nil {
-		return fmt.Errorf("%w: %s", err, lastLines(said.String(), 3))
+	err := cmd.Run()
+	if err != nil {
+		err = fmt.Errorf("the real llama.cpp could not be unpacked: %w: %s; set ENGINE=standin to run the labelled stand-in", err, lastLines(said.String(), 3))
 	}
-	return nil
+	return cmp.Or(ctx.Err(), err) // an interrupt is no advice to give
 }
 
 func lastLines(s string, n int) string {

@@ -3,6 +3,8 @@ package lab_test
 import (
 	"context"
 	"fmt"
+	"net"
+	"net/http"
 	"os"
 	"strings"
 	"testing"
@@ -149,5 +151,35 @@ func TestRefusedOptions(t *testing.T) {
 			t.Errorf("Start(%+v) went well", o)
 			c.Close()
 		}
+	}
+}
+
+// TestForward: a port of the host's loopback leads into the namespace, and
+// ends with the cluster.
+func TestForward(t *testing.T) {
+	c := start(t, lab.Options{Instance: "forward", Engine: lab.EngineStandin})
+	addr, err := c.Forward("127.0.0.1:0", fmt.Sprintf("127.0.0.1:%d", lab.EnginePort))
+	if err != nil {
+		t.Fatal(err)
+	}
+	other, err := c.Forward(addr, fmt.Sprintf("127.0.0.1:%d", lab.EnginePort))
+	if err != nil || other == addr {
+		t.Errorf("a port in use: got %s, %v; want another port", other, err)
+	}
+	for _, a := range []string{addr, other} {
+		resp, err := http.Get("http://" + a + "/health")
+		if err != nil {
+			t.Fatal(err)
+		}
+		resp.Body.Close()
+		if resp.StatusCode != http.StatusOK {
+			t.Errorf("%s: %s", a, resp.Status)
+		}
+	}
+	if err := c.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := net.Dial("tcp", addr); err == nil {
+		t.Error("the port still answers after Close")
 	}
 }

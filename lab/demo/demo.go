@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"os"
 	"path/filepath"
 	"strings"
 	"time"
@@ -73,6 +74,11 @@ func conditions() []trial.Condition {
 func Run(ctx context.Context, o Options, out io.Writer) (err error) {
 	if err := o.setDefaults(); err != nil {
 		return err
+	}
+	for _, path := range []string{o.Binary, o.Rules} { // before the lab takes its time
+		if _, err := os.Stat(path); err != nil {
+			return fmt.Errorf("%w (make build)", err)
+		}
 	}
 	o.Lab.Log = out
 	c, err := lab.Start(ctx, o.Lab)
