@@ -109,7 +109,8 @@ type socketState struct {
 	send     uint64 // monotonic; 0: no exchange
 	last     uint64 // monotonic; 0: no reply byte yet
 	opened   uint64 // monotonic; 0: not known
-	clocked  bool   // we opened it
+	clocked  bool   // we opened it: enum role, maps.h
+	accepted bool   // the peer opened it, and our port is watched
 	torn     bool   // read while the kernel wrote it
 }
 
@@ -122,7 +123,8 @@ func decodeSocket(b []byte, wall mapping) (socketState, error) {
 	}
 	r := reader{b: b}
 	var s socketState
-	s.clocked = binary.NativeEndian.Uint32(b[roleOffset:]) == 0
+	role := binary.NativeEndian.Uint32(b[roleOffset:])
+	s.clocked, s.accepted = role == 0, role == 1
 	s.flow = r.flow()
 	s.send = binary.NativeEndian.Uint64(r.b)
 	first := binary.NativeEndian.Uint64(r.b[8:])

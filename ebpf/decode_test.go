@@ -221,8 +221,8 @@ func TestDecodeSocket(t *testing.T) {
 	}
 	for role := uint32(1); role < 3; role++ {
 		in.Flow.Role = role
-		if got, _ = decodeSocket(wire(t, in), plus1000s); got.clocked {
-			t.Errorf("role %d is clocked", role)
+		if got, _ = decodeSocket(wire(t, in), plus1000s); got.clocked || got.accepted != (role == 1) {
+			t.Errorf("role %d: clocked %t, accepted %t", role, got.clocked, got.accepted)
 		}
 	}
 }

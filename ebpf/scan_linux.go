@@ -97,7 +97,7 @@ func (p *Probes) Open(into *Events) error {
 // forget says whether a socket's entry is in vain.
 func (p *Probes) forget(s *socketState, now uint64, limit time.Duration) bool {
 	port := s.flow.Peer.Port()
-	if !s.clocked {
+	if s.accepted {
 		port = s.flow.Local.Port()
 	}
 	if !p.watched.has(port, s.flow.NetnsInode) {
