@@ -19,5 +19,6 @@ if [ $targets -eq 0 ]; then
 	exit 1
 fi
 printf 'fuzz-short: %d targets, %d failed\n' "$targets" "${#failed[@]}"
+[ ${#failed[@]} -eq 0 ] && exit 0
 printf '  %s\n' "${failed[@]}"
-[ ${#failed[@]} -eq 0 ]
+exit 1
