@@ -12,6 +12,7 @@ import (
 
 	"grayfail/event"
 	"grayfail/lab"
+	"grayfail/lab/monitor"
 	"grayfail/lab/trial"
 )
 
@@ -92,18 +93,14 @@ func Run(ctx context.Context, o Options, out io.Writer) (err error) {
 	if err != nil {
 		return err
 	}
-	listener, err := c.Coordinator.Listen(webhookAddr)
+	servers, err := monitor.Start(ctx, c, o.Rules)
 	if err != nil {
 		return err
 	}
-	mail := newInbox(listener)
-	defer mail.close()
-	if err := startMonitor(ctx, c, o.Rules); err != nil {
-		return err
-	}
+	defer func() { err = errors.Join(err, servers.Close()) }()
 	fmt.Fprintln(out, "exporter, Prometheus and Alertmanager run beside the coordinator")
 
-	report := report{out: out, cluster: c, exporter: exporter, inbox: mail, started: time.Now()}
+	report := report{out: out, cluster: c, exporter: exporter, inbox: servers.Inbox, started: time.Now()}
 	if err := report.campaign(ctx, o); err != nil {
 		return err
 	}
@@ -124,7 +121,7 @@ type report struct {
 	out      io.Writer
 	cluster  *lab.Cluster
 	exporter *trial.Exporter
-	inbox    *inbox
+	inbox    *monitor.Inbox
 	started  time.Time
 	marks    logMarks
 	results  []trial.Result
@@ -192,8 +189,8 @@ func (r *report) write(ctx context.Context) (failed []string) {
 	fmt.Fprintf(r.out, "\nAlertmanager delivered to our webhook:\n")
 	wait, cancel := context.WithTimeout(ctx, 15*time.Second)
 	defer cancel()
-	if a, ok := r.inbox.wait(wait, pathNamed); ok {
-		a.write(r.out)
+	if a, ok := r.inbox.Wait(wait, pathNamed); ok {
+		a.Write(r.out)
 		if a.Labels["leg"] != faultyLeg {
 			fail("alert %s names leg %q", pathNamed, a.Labels["leg"])
 		}

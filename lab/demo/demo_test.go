@@ -1,16 +1,10 @@
 package demo
 
 import (
-	"bytes"
-	"context"
-	"encoding/json"
-	"net"
-	"net/http"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
-	"time"
 
 	"grayfail/event"
 	"grayfail/lab"
@@ -87,47 +81,6 @@ func TestCheck(t *testing.T) {
 	}
 }
 
-func TestInbox(t *testing.T) {
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	in := newInbox(l)
-	defer in.close()
-	send := func(body string) int {
-		resp, err := http.Post("http://"+l.Addr().String(), "application/json", strings.NewReader(body))
-		if err != nil {
-			t.Error(err)
-			return 0
-		}
-		resp.Body.Close()
-		return resp.StatusCode
-	}
-	go func() {
-		send(`{"alerts":[{"status":"resolved","labels":{"alertname":"GrayfailPathNamed","leg":"rpc-a"}}]}`)
-		send(`{"alerts":[{"status":"firing","labels":{"alertname":"Other"}},{"status":"firing","labels":{"alertname":"GrayfailPathNamed","leg":"rpc-b"},"annotations":{"summary":"s"}}]}`)
-	}()
-	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
-	defer cancel()
-	a, ok := in.wait(ctx, pathNamed)
-	if !ok || a.Labels["leg"] != "rpc-b" || a.Annotations["summary"] != "s" {
-		t.Errorf("got %v %+v", ok, a)
-	}
-	var out bytes.Buffer
-	a.write(&out)
-	if !strings.Contains(out.String(), "leg: rpc-b") || !strings.Contains(out.String(), "summary: s") {
-		t.Errorf("printed %q", out.String())
-	}
-	if got := send("nonsense"); got != http.StatusBadRequest {
-		t.Errorf("nonsense was answered with %d", got)
-	}
-	ended, end := context.WithCancel(ctx)
-	end()
-	if _, ok := in.wait(ended, "Never"); ok {
-		t.Error("an alert nobody sent")
-	}
-}
-
 func TestEngineLog(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "engine.log")
 	write := func(lines ...string) {
@@ -157,13 +110,5 @@ func TestEngineLog(t *testing.T) {
 	write("0.22.000.000 W something", "0.22.000.001 I srv: request timed out", "connection lost", "recv failed")
 	if lines, tell, err := marks.since(); err != nil || lines != 8 || len(tell) != 4 {
 		t.Errorf("%d lines, %q, %v", lines, tell, err)
-	}
-}
-
-// TestAlertShape holds the names of Alertmanager's webhook.
-func TestAlertShape(t *testing.T) {
-	var a alert
-	if err := json.Unmarshal([]byte(`{"status":"firing","labels":{"a":"b"},"annotations":{},"startsAt":"2026-11-30T12:00:00Z"}`), &a); err != nil || a.StartsAt.IsZero() {
-		t.Errorf("%v %+v", err, a)
 	}
 }

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"grayfail/lab"
+	"grayfail/lab/monitor"
 	"grayfail/lab/trial"
 )
 
@@ -16,8 +17,8 @@ func keep(ctx context.Context, c *lab.Cluster, e *trial.Exporter, out io.Writer)
 	fmt.Fprintln(out, "\nKEEP: everything goes on running, one request a second; Ctrl-C ends and removes it")
 	for _, f := range []struct{ what, host, inside string }{
 		{"exporter", "127.0.0.1:10550", trial.ExporterAddr},
-		{"Prometheus", "127.0.0.1:9090", prometheusAddr},
-		{"Alertmanager", "127.0.0.1:9093", alertmanagerAddr},
+		{"Prometheus", "127.0.0.1:9090", monitor.PrometheusAddr},
+		{"Alertmanager", "127.0.0.1:9093", monitor.AlertmanagerAddr},
 		{"engine, through the exporter's proxy", fmt.Sprintf("127.0.0.1:%d", lab.ProxyPort), fmt.Sprintf("127.0.0.1:%d", lab.ProxyPort)},
 	} {
 		addr, err := c.Forward(f.host, f.inside)

@@ -1,4 +1,4 @@
-package demo
+package monitor
 
 import (
 	"context"
@@ -13,35 +13,35 @@ import (
 	"time"
 )
 
-// alert as Alertmanager delivers it (webhook version 4).
-type alert struct {
+// Alert as Alertmanager delivers it (webhook version 4).
+type Alert struct {
 	Status      string            `json:"status"` // firing or resolved
 	Labels      map[string]string `json:"labels"`
 	Annotations map[string]string `json:"annotations"`
 	StartsAt    time.Time         `json:"startsAt"`
-	received    time.Time
+	Received    time.Time         `json:"-"`
 }
 
-// inbox is the receiver at the end of the alert's way.
-type inbox struct {
+// Inbox is the receiver at the end of the alert's way.
+type Inbox struct {
 	server *http.Server
 	mu     sync.Mutex
-	alerts []alert
+	alerts []Alert
 	more   chan struct{} // closed and renewed at each delivery
 }
 
-func newInbox(l net.Listener) *inbox {
-	in := &inbox{more: make(chan struct{})}
+func newInbox(l net.Listener) *Inbox {
+	in := &Inbox{more: make(chan struct{})}
 	in.server = &http.Server{Handler: http.HandlerFunc(in.deliver), ReadHeaderTimeout: 5 * time.Second}
 	go func() { _ = in.server.Serve(l) }() // ends with close
 	return in
 }
 
-func (in *inbox) close() error { return in.server.Close() }
+func (in *Inbox) close() error { return in.server.Close() }
 
-func (in *inbox) deliver(w http.ResponseWriter, r *http.Request) {
+func (in *Inbox) deliver(w http.ResponseWriter, r *http.Request) {
 	var message struct {
-		Alerts []alert `json:"alerts"`
+		Alerts []Alert `json:"alerts"`
 	}
 	if err := json.NewDecoder(http.MaxBytesReader(w, r.Body, 1<<20)).Decode(&message); err != nil {
 		http.Error(w, err.Error(), http.StatusBadRequest)
@@ -50,18 +50,18 @@ func (in *inbox) deliver(w http.ResponseWriter, r *http.Request) {
 	in.mu.Lock()
 	defer in.mu.Unlock()
 	for _, a := range message.Alerts {
-		a.received = time.Now()
+		a.Received = time.Now()
 		in.alerts = append(in.alerts, a)
 	}
 	close(in.more)
 	in.more = make(chan struct{})
 }
 
-// wait returns the first firing alert of a name, or false at ctx's end.
-func (in *inbox) wait(ctx context.Context, name string) (alert, bool) {
+// Wait returns the first firing alert of a name, or false at ctx's end.
+func (in *Inbox) Wait(ctx context.Context, name string) (Alert, bool) {
 	for {
 		in.mu.Lock()
-		i := slices.IndexFunc(in.alerts, func(a alert) bool { return a.Status == "firing" && a.Labels["alertname"] == name })
+		i := slices.IndexFunc(in.alerts, func(a Alert) bool { return a.Status == "firing" && a.Labels["alertname"] == name })
 		if i >= 0 {
 			defer in.mu.Unlock()
 			return in.alerts[i], true
@@ -71,20 +71,21 @@ func (in *inbox) wait(ctx context.Context, name string) (alert, bool) {
 		select {
 		case <-more:
 		case <-ctx.Done():
-			return alert{}, false
+			return Alert{}, false
 		}
 	}
 }
 
-// firing lists every firing alert received, in the order of arrival.
-func (in *inbox) firing() []alert {
+// Firing lists every firing alert received, in the order of arrival.
+func (in *Inbox) Firing() []Alert {
 	in.mu.Lock()
 	defer in.mu.Unlock()
-	return slices.DeleteFunc(slices.Clone(in.alerts), func(a alert) bool { return a.Status != "firing" })
+	return slices.DeleteFunc(slices.Clone(in.alerts), func(a Alert) bool { return a.Status != "firing" })
 }
 
-func (a alert) write(w io.Writer) {
-	fmt.Fprintf(w, "  status: %s, received %s\n", a.Status, a.received.Format(time.TimeOnly))
+// Write prints the alert for people.
+func (a Alert) Write(w io.Writer) {
+	fmt.Fprintf(w, "  status: %s, received %s\n", a.Status, a.Received.Format(time.TimeOnly))
 	for _, part := range []struct {
 		name   string
 		values map[string]string
