@@ -36,7 +36,7 @@ help: ## this list
 
 .PHONY: demo
 demo: packages build ## real llama.cpp with packet loss on one worker: watch the leg being named (KEEP=1 stays, ENGINE=standin)
-	@exec go run ./lab/cmd/demo
+	@go build -o bin/demo ./lab/cmd/demo && exec bin/demo
 
 .PHONY: test
 test: ## everything CI runs, with a time for each part
