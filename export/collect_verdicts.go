@@ -116,14 +116,16 @@ func (b *builder) correlations(all []event.Correlation) {
 	for i := range all {
 		c := &all[i]
 		leg := b.m.legs.peek(c.Leg)
-		if !models[label(c.Model)] || leg == bound.Other || !finite(c.Rho) {
+		if !finite(c.Rho) || !finite(c.PValue) {
+			continue // all values alike: there is no rank to compare
+		}
+		if !models[label(c.Model)] || leg == bound.Other {
 			b.m.overflow.Add(1)
 			continue
 		}
-		b.gauge(rankCorrelation, c.Rho, c.Model, leg, c.Evidence)
-		if finite(c.PValue) {
-			b.gauge(rankCorrelationP, c.PValue, c.Model, leg, c.Evidence)
-		}
-		b.gauge(rankCorrelationN, float64(c.N), c.Model, leg, c.Evidence)
+		labels := b.labels(rankCorrelation, []string{c.Model, leg, c.Evidence})
+		b.put(rankCorrelation, c.Rho, labels)
+		b.put(rankCorrelationP, c.PValue, labels)
+		b.put(rankCorrelationN, float64(c.N), labels)
 	}
 }

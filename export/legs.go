@@ -173,6 +173,9 @@ func (m *Metrics) Retransmit(r *event.Retransmit) {
 	}
 	s := m.legs.get(r.Leg)
 	s.touch()
+	if !m.retransmitSeen.Load() {
+		m.retransmitSeen.Store(true)
+	}
 	m.legs.retransmitsOf(s)[i].Inc()
 }
 

@@ -72,6 +72,19 @@ func TestRetransmitKindsStandAtZeroOnlyWhereTheyWouldBeSeen(t *testing.T) {
 	}
 }
 
+func TestADegradedCollectorThatGivesRetransmitsSeesThemAll(t *testing.T) {
+	m, reg := newMetrics(t, Options{})
+	m.Retransmit(&event.Retransmit{Leg: "rpc-a", Kind: event.RetransmitRTO})
+	m.Publish(&event.Snapshot{
+		TimeNS: startNS, Legs: []event.Leg{{Name: "rpc-b"}},
+		Statuses: []event.Status{{Collector: "tcp_events", Availability: event.Degraded}},
+	})
+	got := samples(t, reg, "tcp_retransmits_total")
+	if v, ok := got[`tcp_retransmits_total{kind="rto",leg="rpc-b"}`]; !ok || v != 0 || len(got) != 2*len(event.RetransmitKinds) {
+		t.Errorf("rpc-b has %v (there: %v) of %d series, want 0 of %d", v, ok, len(got), 2*len(event.RetransmitKinds))
+	}
+}
+
 func TestLegsAreBounded(t *testing.T) {
 	m, reg := newMetrics(t, Options{MaxLegs: 2})
 	for i := range 5 {

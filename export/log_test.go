@@ -184,6 +184,10 @@ func TestLinesAboutRequestsAreLimitedAndTheGapIsSaid(t *testing.T) {
 	if len(lines) != 1 || lines[0]["lines_left_out"] != float64(rows-lineBurst) {
 		t.Errorf("%v, want one line with lines_left_out %d", lines, rows-lineBurst)
 	}
+	l.Row(slowRow())
+	if lines := linesOf(t, &buf); len(lines) != 1 || lines[0]["lines_left_out"] != nil {
+		t.Errorf("%v, want one line and nothing left out since the one before", lines)
+	}
 }
 
 func TestALineBelowTheLevelCostsNoPlace(t *testing.T) {

@@ -56,6 +56,8 @@ type Metrics struct {
 	legs  legTable
 	pairs pairTable
 
+	retransmitSeen atomic.Bool // any leg has had a retransmit event
+
 	// overflow counts here and in the tables what did not fit.
 	overflow atomic.Uint64
 

@@ -54,7 +54,7 @@ func (m *Metrics) Publish(s *event.Snapshot) {
 	if before := m.view.Load(); before != nil {
 		elapsed = min(s.TimeNS-before.snapshot.TimeNS, maxTick)
 	}
-	eventsWork := tcpEventsWork(s.Statuses)
+	eventsWork := m.retransmitsAreSeen(s.Statuses)
 	present := make(map[*legSeries]bool, len(s.Legs))
 	for i := range s.Legs {
 		leg := &s.Legs[i]
@@ -84,13 +84,19 @@ func (m *Metrics) Publish(s *event.Snapshot) {
 	m.view.Store(v)
 }
 
-// tcpEventsWork says whether a leg without retransmit event has had none, so
-// that its counters may stand at 0. While the collector is degraded the
-// retransmit hook may be what is missing.
-func tcpEventsWork(statuses []event.Status) bool {
+// retransmitsAreSeen says whether a leg without retransmit event has had none,
+// so that its counters may stand at 0. While the collector is degraded the
+// retransmit hook may be what is missing, unless it has given something.
+func (m *Metrics) retransmitsAreSeen(statuses []event.Status) bool {
 	for i := range statuses {
-		if statuses[i].Collector == "tcp_events" {
-			return statuses[i].Availability == event.Up
+		if statuses[i].Collector != "tcp_events" {
+			continue
+		}
+		switch statuses[i].Availability {
+		case event.Up:
+			return true
+		case event.Degraded:
+			return m.retransmitSeen.Load()
 		}
 	}
 	return false

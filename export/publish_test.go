@@ -2,6 +2,7 @@ package export
 
 import (
 	"fmt"
+	"math"
 	"net/netip"
 	"strings"
 	"testing"
@@ -41,6 +42,35 @@ func TestFallbackTimeAddsUpBetweenSnapshots(t *testing.T) {
 			t.Errorf("at %v s: %v (there: %v), want %v (%v) %s", step.at, got, there, step.want, step.there, step.why)
 		}
 	}
+}
+
+func TestTimeOutOfTheSnapshotsIsNotFallbackTime(t *testing.T) {
+	m, reg := newMetrics(t, Options{})
+	leg := event.Leg{Name: "rpc-r", Transport: event.TransportFallback}
+	for i, legs := range [][]event.Leg{{leg}, nil, {leg}, {leg}} {
+		m.Publish(&event.Snapshot{TimeNS: startNS + int64(i)*second, Legs: legs})
+	}
+	if v := samples(t, reg)[`leg_fallback_seconds_total{leg="rpc-r"}`]; v != 1 {
+		t.Errorf("%v s, want 1: it was not there for two of the three intervals", v)
+	}
+}
+
+func TestCorrelations(t *testing.T) {
+	m, reg := newMetrics(t, Options{MaxLegs: 1})
+	m.Row(okRow()) // makes the model known
+	leg := event.Leg{Name: "rpc-b"}
+	m.Publish(&event.Snapshot{TimeNS: startNS, Legs: []event.Leg{leg}, Correlations: []event.Correlation{
+		{Model: "qwen", Leg: "rpc-b", Evidence: "retransmits", N: 30, Rho: -0.5, PValue: 0.01},
+		{Model: "qwen", Leg: "rpc-b", Evidence: "drop_fraction", N: 3, Rho: math.NaN(), PValue: math.NaN()},
+		{Model: "never judged", Leg: "rpc-b", Evidence: "retransmits", N: 30},
+		{Model: "qwen", Leg: "no room", Evidence: "retransmits", N: 30},
+	}})
+	wantSamples(t, reg, []string{"path_rank_correlation", "path_rank_correlation_p_value", "path_rank_correlation_requests", "series_overflow_total"}, map[string]float64{
+		`path_rank_correlation{evidence="retransmits",leg="rpc-b",model="qwen"}`:          -0.5,
+		`path_rank_correlation_p_value{evidence="retransmits",leg="rpc-b",model="qwen"}`:  0.01,
+		`path_rank_correlation_requests{evidence="retransmits",leg="rpc-b",model="qwen"}`: 30,
+		`series_overflow_total`: 2,
+	})
 }
 
 func TestFallbackOfALeg(t *testing.T) {
