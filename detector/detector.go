@@ -1,0 +1,268 @@
+package detector
+
+import (
+	"cmp"
+	"math"
+	"slices"
+
+	"grayfail/event"
+)
+
+// Detector judges requests. Not safe for concurrent use.
+type Detector struct {
+	cfg    Config
+	nowNS  int64
+	queue  queue
+	store  store
+	drops  drops
+	models map[modelKey]*model
+	order  []*model
+	strata int
+	past   []event.Episode // closed, newest last
+	none   map[string]float64
+	slab   slab
+	stats  Stats
+}
+
+type modelKey struct{ source, model string }
+
+// model is what is kept of one model at one source.
+type model struct {
+	decode, prefill series
+}
+
+// Stats counts what the detector could not keep or use.
+type Stats struct {
+	Requests, Canceled, Duplicates uint64
+	// Overflow by table: what did not fit.
+	ModelsOverflow, StrataOverflow, LegsOverflow, PendingOverflow uint64
+	// ExchangesUnusable had no leg or no plausible times, or did not fit.
+	ExchangesUnusable uint64
+	// SumsLost are 100 ms sums that made room for newer ones.
+	SumsLost uint64
+	// Now in use.
+	Models, Strata, Legs, Pending, Exchanges int
+}
+
+// maxPastEpisodes bounds the closed episodes that are remembered.
+const maxPastEpisodes = 256
+
+// New makes a detector; zero fields of c mean the defaults.
+func New(c Config) *Detector {
+	d := &Detector{
+		cfg:    c.withDefaults(),
+		models: make(map[modelKey]*model),
+		none:   map[string]float64{},
+	}
+	d.store = store{cfg: &d.cfg, legs: legTable{byName: make(map[string]*leg), max: d.cfg.MaxLegs}}
+	return d
+}
+
+// Config returns the thresholds in use.
+func (d *Detector) Config() Config { return d.cfg }
+
+// Request takes a completed request. Its end is its event time; a request
+// without one counts as ended now.
+func (d *Detector) Request(r event.Request) {
+	if r.EndNS <= 0 {
+		r.EndNS = d.nowNS
+	}
+	if d.queue.len() >= d.cfg.MaxPending {
+		d.stats.PendingOverflow++
+		return
+	}
+	if !d.queue.push(&r) {
+		d.stats.Duplicates++
+	}
+}
+
+// Exchange takes one exchange, or a look at one that is still open: a later
+// one with the same leg, socket and send time replaces it.
+func (d *Detector) Exchange(e event.Exchange) { d.store.add(&e) }
+
+// Retransmit takes one retransmit. What another host saw is ignored: the
+// answers must hold from the coordinator's view alone.
+func (d *Detector) Retransmit(r event.Retransmit) {
+	if r.Side == event.SideWorker || r.TimeNS <= 0 {
+		return
+	}
+	if l := d.store.legs.get(r.Leg); l != nil {
+		l.resends.add(resend{r.TimeNS, r.Kind})
+	}
+}
+
+// Connection takes the end of a connection.
+func (d *Detector) Connection(c event.Connection) {
+	if c.Established || c.Flow.Role == event.RoleServer || c.EndNS <= 0 {
+		return
+	}
+	if l := d.store.legs.get(c.Leg); l != nil {
+		l.failed.add(c.EndNS)
+	}
+}
+
+// Qdisc takes one reading of a queue.
+func (d *Detector) Qdisc(q event.Qdisc) { d.drops.read(&q) }
+
+// Leg takes a change of a leg's transport or device.
+func (d *Detector) Leg(c event.LegChange) {
+	if l := d.store.legs.get(c.Leg); l != nil {
+		l.setTransport(c)
+	}
+}
+
+// Output is what became known in one step. All of it belongs to the caller.
+type Output struct {
+	// Requests that were judged, in the order of judgement.
+	Requests []event.Request
+	// Rows of those requests: decode, then prefill; none for canceled ones.
+	Rows []event.Row
+	// Scores pair the decode rows that have an r with the legs' evidence; only
+	// with Config.KeepScores.
+	Scores         []Score
+	Opened, Closed []event.Episode
+}
+
+// Advance moves event time on and judges every request that ended Hold before.
+func (d *Detector) Advance(nowNS int64) Output {
+	d.nowNS = max(d.nowNS, nowNS)
+	out := d.judgeUntil(d.nowNS - int64(d.cfg.Hold))
+	d.store.age(d.nowNS)
+	return out
+}
+
+// Flush judges everything that waits. Episodes stay open: Episodes still shows
+// them, with EndNS 0.
+func (d *Detector) Flush() Output { return d.judgeUntil(math.MaxInt64) }
+
+func (d *Detector) judgeUntil(untilNS int64) Output {
+	due := 0
+	for due < d.queue.len() && d.queue.at(due).EndNS <= untilNS {
+		due++
+	}
+	if due == 0 {
+		return Output{}
+	}
+	out := Output{Requests: d.slab.requests(due), Rows: d.slab.rows(2 * due)}
+	for range due {
+		r := d.queue.pop()
+		out.Requests = append(out.Requests, *r)
+		d.judge(r, &out)
+		d.queue.remember(r)
+	}
+	return out
+}
+
+// model finds or makes the model of a request; nil beyond MaxModels.
+func (d *Detector) model(r *event.Request) *model {
+	key := modelKey{r.Source, r.Model}
+	if m := d.models[key]; m != nil {
+		return m
+	}
+	if len(d.models) >= d.cfg.MaxModels {
+		d.stats.ModelsOverflow++
+		return nil
+	}
+	m := &model{
+		decode:  newSeries(r.Source, r.Model, event.PhaseDecode),
+		prefill: newSeries(r.Source, r.Model, event.PhasePrefill),
+	}
+	d.models[key] = m
+	d.order = append(d.order, m)
+	return m
+}
+
+// Adopt makes the coming regime of a model the new normal: its baselines warm
+// up again and its episodes end. An empty source means all sources. It returns
+// how many strata changed; each counts it.
+func (d *Detector) Adopt(source, model string) int {
+	n := 0
+	for _, m := range d.order {
+		for _, s := range []*series{&m.decode, &m.prefill} {
+			if s.model != model || (source != "" && s.source != source) {
+				continue
+			}
+			for _, st := range s.strata {
+				st.adopt()
+				n++
+			}
+			if s.episode.open {
+				d.remember(s.episode.abandon())
+			}
+			s.suspicious = false
+			s.episode.reset()
+		}
+	}
+	return n
+}
+
+func (d *Detector) remember(e event.Episode) {
+	if len(d.past) == maxPastEpisodes {
+		d.past = slices.Delete(d.past, 0, 1)
+	}
+	d.past = append(d.past, e)
+}
+
+// Baselines returns the state of every stratum that stands for a concurrency:
+// of several contexts the busiest. Ordered by source, model, phase and
+// concurrency.
+func (d *Detector) Baselines() []event.Baseline {
+	oldest := d.nowNS - int64(d.cfg.MaxAge)
+	var out []event.Baseline
+	for _, m := range d.order {
+		for _, s := range []*series{&m.decode, &m.prefill} {
+			for _, st := range s.busiest() {
+				out = append(out, event.Baseline{
+					Source: s.source, Model: s.model, Phase: s.phase, Concurrency: concurrencyLabel(st.key.concurrency),
+					Rate: st.baseline(&d.cfg), Anchor: st.anchor, Samples: st.window.len(), LogSigma: st.logSigma(),
+					State: st.state(s.episode.open, oldest), Adopted: st.adopted, Requests: st.requests,
+				})
+			}
+		}
+	}
+	slices.SortStableFunc(out, func(a, b event.Baseline) int {
+		return cmp.Or(cmp.Compare(a.Source, b.Source), cmp.Compare(a.Model, b.Model), cmp.Compare(a.Phase, b.Phase))
+	})
+	return out
+}
+
+// Episodes returns the last episodes, newest last; open ones have EndNS 0.
+func (d *Detector) Episodes() []event.Episode {
+	out := slices.Clone(d.past)
+	for _, m := range d.order {
+		for _, s := range []*series{&m.decode, &m.prefill} {
+			if s.episode.open {
+				out = append(out, s.episode.snapshot())
+			}
+		}
+	}
+	slices.SortStableFunc(out, func(a, b event.Episode) int { return cmp.Compare(a.StartNS, b.StartNS) })
+	return out
+}
+
+// Correlations returns the rank correlations of each model's newest decode
+// phases. They are computed again only when something was judged since.
+func (d *Detector) Correlations() []event.Correlation {
+	var out []event.Correlation
+	for _, m := range d.order {
+		s := &m.decode
+		if s.scores.fresh {
+			s.scores.fresh = false
+			s.scores.cached = Correlate(s.scores.ring, d.cfg.Permutations, d.cfg.Seed)
+			for i := range s.scores.cached {
+				s.scores.cached[i].Model = s.model
+			}
+		}
+		out = append(out, s.scores.cached...)
+	}
+	return out
+}
+
+// Stats returns the counters.
+func (d *Detector) Stats() Stats {
+	s := d.stats
+	s.LegsOverflow, s.ExchangesUnusable, s.SumsLost = d.store.legs.overflow, d.store.lostTurns, d.store.lostSlots
+	s.Models, s.Strata, s.Legs = len(d.models), d.strata, len(d.store.legs.all)
+	s.Pending, s.Exchanges = d.queue.len(), d.store.turns
+	return s
+}

@@ -1,0 +1,89 @@
+package detector
+
+import "grayfail/event"
+
+// accept learns from a phase that was not slow: its rate, and what the legs
+// took per token.
+func (d *Detector) accept(s *series, v *phaseView, key stratumKey, endNS int64) {
+	parent := d.stratum(s, key.parent())
+	leaf := parent
+	if key != key.parent() {
+		leaf = d.stratum(s, key)
+	}
+	s.accept(sample{v.rate, endNS}, &d.cfg, parent, leaf)
+	if parent == nil || s.suspicious || v.endNS <= v.startNS || v.tokens <= 0 {
+		return
+	}
+	busy := d.store.measure(v.startNS, v.endNS)
+	if len(busy) == 0 && parent.refs.requests == 0 {
+		return
+	}
+	parent.refs.learn(busy, v.tokens)
+	d.store.learn(busy, v.startNS, v.endNS)
+}
+
+// stratum finds or makes a stratum; nil beyond MaxStrata.
+func (d *Detector) stratum(s *series, key stratumKey) *stratum {
+	if st := s.find(key); st != nil {
+		return st
+	}
+	if d.strata >= d.cfg.MaxStrata {
+		d.stats.StrataOverflow++
+		return nil
+	}
+	d.strata++
+	st := &stratum{key: key, window: window{max: d.cfg.Window}}
+	s.strata = append(s.strata, st)
+	return st
+}
+
+// follow moves the episode of the series on.
+func (d *Detector) follow(s *series, row *event.Row, out *Output) {
+	j := judged{
+		decided: row.Verdict != event.VerdictUnknown, slow: row.Verdict == event.VerdictSlow,
+		startNS: row.StartNS, endNS: row.EndNS, id: row.ID, leg: row.Leg, cause: row.Cause, excessMS: row.ExcessMS,
+	}
+	if j.slow {
+		s.suspect()
+	}
+	switch s.episode.observe(j, &d.cfg) {
+	case opened:
+		s.freeze(&d.cfg)
+		out.Opened = append(out.Opened, s.episode.snapshot())
+	case closed:
+		e := s.episode.snapshot()
+		d.remember(e)
+		out.Closed = append(out.Closed, e)
+		s.release(&d.cfg)
+	case calmed:
+		if s.suspicious {
+			s.release(&d.cfg)
+		}
+	}
+}
+
+// score keeps r beside the legs' evidence, for the rank correlation.
+func (d *Detector) score(s *series, row *event.Row, r *event.Request, out *Output) {
+	from, to, ok := interval(r)
+	if !ok || len(d.store.legs.all) == 0 {
+		return
+	}
+	sc := s.scores.slot(d.cfg.CorrelateOver)
+	sc.ID, sc.Condition, sc.R = row.ID, row.Condition, *row.R
+	sc.Evidence = sc.Evidence[:0]
+	for _, l := range d.store.legs.all {
+		e := Evidence{Leg: l.name, DropFraction: -1}
+		l.resends.between(from, to, func(resend) { e.Retransmits++ })
+		if l.device != "" {
+			if packets, dropped, known := d.drops.during(l.netns, l.device, from, to); known && packets+dropped > 0 {
+				e.DropFraction = float64(dropped) / float64(packets+dropped)
+			}
+		}
+		sc.Evidence = append(sc.Evidence, e)
+	}
+	if d.cfg.KeepScores {
+		kept := *sc
+		kept.Evidence = append([]Evidence(nil), sc.Evidence...)
+		out.Scores = append(out.Scores, kept)
+	}
+}
