@@ -3,11 +3,16 @@ package proxy
 import (
 	"context"
 	"crypto/tls"
+	"errors"
+	"log"
 	"net/http"
 	"net/http/httputil"
 	"net/url"
+	"strings"
+	"sync"
 	"time"
 
+	"grayfail/collector/engine"
 	"grayfail/event"
 )
 
@@ -32,44 +37,119 @@ type Hooks struct {
 	Log func(error)
 }
 
+// Why a proxy itself ends what it passes.
+var (
+	// ErrTimeout: a call took longer than Config.Timeout.
+	ErrTimeout = errors.New("time limit of the request reached")
+	// ErrShutdown: Shutdown was called.
+	ErrShutdown = errors.New("the proxy is shutting down")
+)
+
 // Proxy is the handler. Safe for concurrent use.
 type Proxy struct {
-	config  Config
-	hooks   Hooks
-	reverse *httputil.ReverseProxy
+	config    Config
+	hooks     Hooks
+	reverse   *httputil.ReverseProxy
+	transport *http.Transport
+	flight    *flight
+	health    health
+	buffers   *buffers
+
+	closing context.Context
+	close   context.CancelCauseFunc
+	calls   sync.WaitGroup // what is being passed, until it is emitted
 }
 
 // New makes a proxy; it opens nothing until a request comes.
 func New(config Config, hooks Hooks) *Proxy {
-	p := &Proxy{config: config, hooks: hooks}
-	p.reverse = &httputil.ReverseProxy{Rewrite: func(r *httputil.ProxyRequest) { r.SetURL(config.Upstream) }, FlushInterval: -1}
+	if hooks.Now == nil {
+		hooks.Now = time.Now
+	}
+	if hooks.Log == nil {
+		hooks.Log = func(error) {}
+	}
+	if hooks.Emit == nil {
+		hooks.Emit = func(event.Request) {}
+	}
+	p := &Proxy{
+		config: config, hooks: hooks, transport: newTransport(config.TLS),
+		flight: newFlight(hooks.Now()), buffers: newBuffers(),
+	}
+	p.closing, p.close = context.WithCancelCause(context.Background())
+	p.reverse = &httputil.ReverseProxy{
+		Rewrite:        p.rewrite,
+		Transport:      p.transport,
+		FlushInterval:  -1, // each piece goes on as it came
+		BufferPool:     p.buffers,
+		ModifyResponse: p.response,
+		ErrorHandler:   p.failed,
+		ErrorLog:       log.New(logWriter(hooks.Log), "", 0),
+	}
 	return p
 }
 
 // ServeHTTP passes one request.
-func (p *Proxy) ServeHTTP(w http.ResponseWriter, r *http.Request) { p.reverse.ServeHTTP(w, r) }
+func (p *Proxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	p.calls.Add(1)
+	defer p.calls.Done()
+	ctx, cancel := context.WithCancelCause(r.Context())
+	defer cancel(nil)
+	defer context.AfterFunc(p.closing, func() { cancel(ErrShutdown) })()
+
+	ps := &passage{client: &client{ResponseWriter: w, now: p.hooks.Now}}
+	ctx = context.WithValue(ctx, passageKey{}, ps)
+	if engine.Inference(r.Method, r.URL.Path) {
+		if p.config.Timeout > 0 {
+			var stop context.CancelFunc
+			ctx, stop = context.WithTimeoutCause(ctx, p.config.Timeout, ErrTimeout)
+			defer stop()
+		}
+		ps.call = p.begin(ctx, ps.client)
+		defer ps.call.end()
+	}
+	r = r.WithContext(ctx)
+	if ps.call != nil && r.Body != nil && r.Body != http.NoBody {
+		r.Body = &question{ReadCloser: r.Body, call: ps.call}
+	}
+	p.reverse.ServeHTTP(ps.client, r)
+}
+
+// passage is one request on its way through; call is nil where nothing is
+// measured.
+type passage struct {
+	client *client
+	call   *call
+}
+
+type passageKey struct{}
 
 // InFlight counts the inference calls being served, by model: the configured
-// one, else what the request or the answer has said so far, else "unknown".
-func (p *Proxy) InFlight() map[string]int { return nil }
-
-// Status says how the upstream and the observing fare.
-func (p *Proxy) Status() event.Status { return event.Status{Collector: "requests"} }
+// one, else what the answer or the request has said so far, else "unknown".
+func (p *Proxy) InFlight() map[string]int { return p.flight.models() }
 
 // Shutdown ends what is still being passed (also upgraded connections, which
 // http.Server.Shutdown leaves alone), and waits until every call is emitted
 // or ctx ends. Call it after the listeners' http.Server.Shutdown.
-func (p *Proxy) Shutdown(context.Context) error { return nil }
-
-// NewServer makes the server for a proxy's listener: HTTP/1.1 and h2c, no
-// limit on the length of an answer. The caller gives it a listener (Serve)
-// and ends it (Shutdown lets streams finish within the caller's deadline).
-func NewServer(handler http.Handler) *http.Server {
-	protocols := new(http.Protocols)
-	protocols.SetHTTP1(true)
-	protocols.SetUnencryptedHTTP2(true)
-	return &http.Server{
-		Handler: handler, Protocols: protocols,
-		ReadHeaderTimeout: 30 * time.Second, IdleTimeout: 2 * time.Minute,
+func (p *Proxy) Shutdown(ctx context.Context) error {
+	p.close(ErrShutdown)
+	p.transport.CloseIdleConnections()
+	done := make(chan struct{})
+	go func() {
+		p.calls.Wait()
+		close(done)
+	}()
+	select {
+	case <-done:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
 	}
+}
+
+// logWriter hands ReverseProxy's messages on.
+type logWriter func(error)
+
+func (l logWriter) Write(line []byte) (int, error) {
+	l(errors.New(strings.TrimSpace(string(line))))
+	return len(line), nil
 }

@@ -1,0 +1,387 @@
+package proxy
+
+import (
+	"bufio"
+	"compress/gzip"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/url"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"grayfail/event"
+)
+
+const (
+	events = "text/event-stream"
+	role   = `data: {"id":"chatcmpl-1","model":"m","choices":[{"index":0,"delta":{"role":"assistant","content":null}}]}` + "\n\n"
+	chunk  = `data: {"id":"chatcmpl-1","model":"m","choices":[{"index":0,"delta":{"content":"x"}}]}` + "\n\n"
+	finish = `data: {"id":"chatcmpl-1","model":"m","choices":[{"index":0,"delta":{},"finish_reason":"stop"}],"timings":{"cache_n":10,"prompt_n":90,"prompt_ms":45,"predicted_n":60,"predicted_ms":2400}}` + "\n\n"
+	done   = "data: [DONE]\n\n"
+)
+
+// say writes and flushes.
+func say(w http.ResponseWriter, text string) {
+	_, _ = io.WriteString(w, text)
+	_ = http.NewResponseController(w).Flush()
+}
+
+// TestNeverHeldBack: the upstream sends a piece only when the client has had
+// the one before it, so that any piece held back stops the test.
+func TestNeverHeldBack(t *testing.T) {
+	for _, coding := range []string{"", "gzip"} {
+		t.Run("coding "+coding, func(t *testing.T) {
+			had := make(chan struct{})
+			l := serve(t, func(w http.ResponseWriter, r *http.Request) {
+				w.Header().Set("Content-Type", events)
+				out, flush := io.Writer(w), func() error { return nil }
+				if coding == "gzip" {
+					w.Header().Set("Content-Encoding", "gzip")
+					z := gzip.NewWriter(w)
+					defer z.Close()
+					out, flush = z, z.Flush
+				}
+				_ = http.NewResponseController(w).Flush()
+				<-had // the header alone
+				for _, text := range []string{role, chunk, chunk, chunk[:20], chunk[20:], finish, done} {
+					_, _ = io.WriteString(out, text)
+					_ = flush()
+					_ = http.NewResponseController(w).Flush()
+					select {
+					case <-had:
+					case <-r.Context().Done():
+						return
+					}
+				}
+			}, nil)
+			response := do(t, post(t, within(t), l.address, "/v1/chat/completions", strings.NewReader("{}")))
+			had <- struct{}{}
+			body := io.Reader(response.Body)
+			if coding == "gzip" {
+				z, err := gzip.NewReader(body)
+				if err != nil {
+					t.Fatal(err)
+				}
+				body = z
+			}
+			for _, text := range []string{role, chunk, chunk, chunk[:20], chunk[20:], finish, done} {
+				got := make([]byte, len(text))
+				if _, err := io.ReadFull(body, got); err != nil || string(got) != text {
+					t.Fatalf("%q, %v, want %q", got, err, text)
+				}
+				had <- struct{}{}
+			}
+			if rest, err := io.ReadAll(body); err != nil || len(rest) > 0 {
+				t.Errorf("%q, %v at the end", rest, err)
+			}
+			r := l.emitted()
+			if r.Outcome != event.OutcomeOK || r.ID != "chatcmpl-1" || r.DecodeRate != 25 || r.PrefillRate != 2000 ||
+				r.PromptTokens != 100 || r.CachedTokens != 10 || r.GeneratedTokens != 60 || r.Source != "main" {
+				t.Errorf("record %+v", r)
+			}
+			if r.FirstTokenNS <= r.StartNS || r.EndNS < r.FirstTokenNS {
+				t.Errorf("times %+v", r)
+			}
+		})
+	}
+}
+
+// TestRequestNotHeldBack: neither is a piece of the request.
+func TestRequestNotHeldBack(t *testing.T) {
+	had := make(chan string)
+	l := serve(t, func(w http.ResponseWriter, r *http.Request) {
+		for {
+			piece := make([]byte, 100)
+			n, err := r.Body.Read(piece)
+			if n > 0 {
+				had <- string(piece[:n])
+			}
+			if err != nil {
+				return
+			}
+		}
+	}, nil)
+	reader, writer := io.Pipe()
+	go func() {
+		for _, text := range []string{`{"model"`, `:"qwen"`, `}`} {
+			_, _ = io.WriteString(writer, text)
+			if got := <-had; got != text {
+				t.Errorf("%q, want %q", got, text)
+			}
+		}
+		writer.Close()
+	}()
+	do(t, post(t, within(t), l.address, "/completion", reader))
+	if r := l.emitted(); r.Model != "qwen" {
+		t.Errorf("record %+v", r)
+	}
+}
+
+// TestClientLeaves: the upstream learns of it, and it is nobody's failure.
+func TestClientLeaves(t *testing.T) {
+	left := make(chan struct{})
+	l := serve(t, func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Content-Type", events)
+		say(w, role+chunk)
+		<-r.Context().Done()
+		close(left)
+	}, nil)
+	ctx, cancel := context.WithCancel(within(t))
+	response := do(t, post(t, ctx, l.address, "/v1/chat/completions", strings.NewReader("{}")))
+	if _, err := io.ReadFull(response.Body, make([]byte, len(role+chunk))); err != nil {
+		t.Fatal(err)
+	}
+	cancel()
+	<-left
+	if r := l.emitted(); r.Outcome != event.OutcomeCanceled {
+		t.Errorf("record %+v", r)
+	}
+	if s := l.proxy.Status(); s.Availability != event.Up || s.Errors != 0 {
+		t.Errorf("status %+v", s)
+	}
+}
+
+// TestClientLeavesEarly: before the answer, and in the middle of its request.
+func TestClientLeavesEarly(t *testing.T) {
+	t.Run("before the answer", func(t *testing.T) {
+		came := make(chan struct{})
+		l := serve(t, func(_ http.ResponseWriter, r *http.Request) {
+			_, _ = io.Copy(io.Discard, r.Body)
+			close(came)
+			<-r.Context().Done()
+		}, nil)
+		ctx, cancel := context.WithCancel(within(t))
+		go func() {
+			<-came
+			cancel()
+		}()
+		transport := new(http.Transport)
+		defer transport.CloseIdleConnections()
+		if _, err := transport.RoundTrip(post(t, ctx, l.address, "/completion", strings.NewReader("{}"))); !errors.Is(err, context.Canceled) {
+			t.Fatal(err)
+		}
+		if r := l.emitted(); r.Outcome != event.OutcomeCanceled {
+			t.Errorf("record %+v", r)
+		}
+	})
+	t.Run("in its request", func(t *testing.T) {
+		l := serve(t, func(_ http.ResponseWriter, r *http.Request) { _, _ = io.Copy(io.Discard, r.Body) }, nil)
+		conn, err := net.Dial("tcp", l.address)
+		if err != nil {
+			t.Fatal(err)
+		}
+		fmt.Fprintf(conn, "POST /completion HTTP/1.1\r\nHost: x\r\nContent-Length: 1000\r\n\r\nhalf")
+		conn.Close()
+		if r := l.emitted(); r.Outcome != event.OutcomeCanceled {
+			t.Errorf("record %+v", r)
+		}
+	})
+}
+
+// TestLeavesAtDone: clients stop reading at [DONE]; the answer was whole.
+func TestLeavesAtDone(t *testing.T) {
+	l := serve(t, func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Content-Type", events)
+		say(w, role+chunk+finish+done)
+		<-r.Context().Done()
+	}, nil)
+	ctx, cancel := context.WithCancel(within(t))
+	response := do(t, post(t, ctx, l.address, "/v1/chat/completions", strings.NewReader("{}")))
+	if _, err := io.ReadFull(response.Body, make([]byte, len(role+chunk+finish+done))); err != nil {
+		t.Fatal(err)
+	}
+	cancel()
+	if r := l.emitted(); r.Outcome != event.OutcomeOK || r.GeneratedTokens != 60 {
+		t.Errorf("record %+v", r)
+	}
+}
+
+// TestUpstreamDies in the middle of an answer: so does the answer.
+func TestUpstreamDies(t *testing.T) {
+	upstream := raw(t, func(conn net.Conn, _ *http.Request) {
+		fmt.Fprintf(conn, "HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nTransfer-Encoding: chunked\r\n\r\n%x\r\n%s\r\n", len(role+chunk), role+chunk)
+		_ = conn.(*net.TCPConn).SetLinger(0)
+	})
+	l := front(t, upstream, nil)
+	response := do(t, post(t, within(t), l.address, "/v1/chat/completions", strings.NewReader("{}")))
+	body, err := io.ReadAll(response.Body)
+	// A reset may overtake what was sent; what came must be a beginning of it.
+	if err == nil || !strings.HasPrefix(role+chunk, string(body)) {
+		t.Errorf("the client got %q, %v", body, err)
+	}
+	if r := l.emitted(); r.Outcome != event.OutcomeError {
+		t.Errorf("record %+v", r)
+	}
+	if s := l.proxy.Status(); s.Errors != 1 {
+		t.Errorf("status %+v", s)
+	}
+}
+
+// TestErrorInStream: HTTP 200 was sent long before.
+func TestErrorInStream(t *testing.T) {
+	l := serve(t, func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Type", events)
+		say(w, role+chunk+`data: {"error":{"code":500,"message":"m","type":"server_error"}}`+"\n\n")
+	}, nil)
+	response := do(t, post(t, within(t), l.address, "/v1/chat/completions", strings.NewReader("{}")))
+	if body, err := io.ReadAll(response.Body); err != nil || !strings.HasSuffix(string(body), "}}\n\n") {
+		t.Errorf("%q, %v", body, err)
+	}
+	if r := l.emitted(); r.Outcome != event.OutcomeError {
+		t.Errorf("record %+v", r)
+	}
+}
+
+// TestRefused: nobody listens, then somebody does.
+func TestRefused(t *testing.T) {
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	address := listener.Addr().String()
+	listener.Close()
+	l := front(t, address, func(c *Config, _ *Hooks) { c.Model = "configured" })
+	if s := l.proxy.Status(); s.Availability != event.NotTried || s.Collector != "requests" {
+		t.Errorf("status before the first request: %+v", s)
+	}
+	response := do(t, post(t, within(t), l.address, "/completion", strings.NewReader("{}")))
+	body, _ := io.ReadAll(response.Body)
+	if response.StatusCode != http.StatusBadGateway || strings.Contains(string(body), address) {
+		t.Errorf("%s %q", response.Status, body)
+	}
+	if r := l.emitted(); r.Outcome != event.OutcomeError || r.Model != "configured" || !strings.HasPrefix(r.ID, "gf-") {
+		t.Errorf("record %+v", r)
+	}
+	s := l.proxy.Status()
+	if s.Availability != event.Failed || s.Errors != 1 || len(s.Problems) != 1 || s.Problems[0].Reason != "upstream_unreachable" ||
+		!strings.Contains(s.Problems[0].Detail, "connection refused") {
+		t.Errorf("status %+v", s)
+	}
+	if listener, err = net.Listen("tcp", address); err != nil {
+		t.Fatal(err)
+	}
+	server := &http.Server{Handler: plain(200, http.Header{"Content-Type": {"application/json"}}, `{"choices":[]}`)}
+	go server.Serve(listener)
+	defer server.Close()
+	do(t, post(t, within(t), l.address, "/completion", strings.NewReader("{}")))
+	if r := l.emitted(); r.Outcome != event.OutcomeOK {
+		t.Errorf("record %+v", r)
+	}
+	if s := l.proxy.Status(); s.Availability != event.Up || s.Errors != 1 {
+		t.Errorf("status %+v", s)
+	}
+}
+
+// TestTimeout: 504 if nothing was sent, a cut stream otherwise; timeout in
+// both cases, and the upstream learns of it.
+func TestTimeout(t *testing.T) {
+	for _, started := range []bool{false, true} {
+		t.Run(fmt.Sprint("started ", started), func(t *testing.T) {
+			told := make(chan struct{})
+			l := serve(t, func(w http.ResponseWriter, r *http.Request) {
+				_, _ = io.Copy(io.Discard, r.Body)
+				if started {
+					w.Header().Set("Content-Type", events)
+					say(w, role+chunk)
+				}
+				<-r.Context().Done()
+				close(told)
+			}, func(c *Config, _ *Hooks) { c.Timeout = 50 * time.Millisecond })
+			response := do(t, post(t, within(t), l.address, "/v1/chat/completions", strings.NewReader("{}")))
+			body, err := io.ReadAll(response.Body)
+			if started && (response.StatusCode != 200 || err == nil) {
+				t.Errorf("%s %q, %v: want a cut stream", response.Status, body, err)
+			}
+			if !started && (response.StatusCode != http.StatusGatewayTimeout || err != nil) {
+				t.Errorf("%s %q, %v: want 504", response.Status, body, err)
+			}
+			<-told
+			if r := l.emitted(); r.Outcome != event.OutcomeTimeout {
+				t.Errorf("record %+v", r)
+			}
+		})
+	}
+}
+
+// TestOnlyInference: other paths pass without record or time limit.
+func TestOnlyInference(t *testing.T) {
+	l := serve(t, func(w http.ResponseWriter, r *http.Request) {
+		if _, limited := r.Context().Deadline(); limited {
+			t.Error("limited")
+		}
+		_, _ = io.WriteString(w, `{"data":[]}`)
+	}, func(c *Config, _ *Hooks) { c.Timeout = time.Hour })
+	for _, path := range []string{"/v1/models", "/health", "/v1/embeddings", "/metrics"} {
+		response := do(t, post(t, within(t), l.address, path, strings.NewReader("{}")))
+		if _, err := io.ReadAll(response.Body); err != nil {
+			t.Error(err)
+		}
+	}
+	l.noneEmitted()
+	if s := l.proxy.Status(); s.Availability != event.Up {
+		t.Errorf("status %+v", s)
+	}
+}
+
+// TestSlowClient: the upstream waits for a client that reads nothing, and all
+// of it arrives in the end.
+func TestSlowClient(t *testing.T) {
+	const pieces = 300
+	text := strings.Repeat("y", 64<<10)
+	var sent atomic.Int64
+	stuck := make(chan struct{})
+	l := serve(t, func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Type", "application/json")
+		control := http.NewResponseController(w)
+		_, _ = io.WriteString(w, `{"choices":[{"message":{"content":"`)
+		for i := range pieces {
+			if i == pieces/2 {
+				close(stuck)
+			}
+			if _, err := io.WriteString(w, text); err != nil {
+				return
+			}
+			_ = control.Flush()
+			sent.Add(int64(len(text)))
+		}
+		_, _ = io.WriteString(w, `"}}],"model":"m","usage":{"prompt_tokens":1,"completion_tokens":2}}`)
+	}, nil)
+	response := do(t, post(t, within(t), l.address, "/completion", strings.NewReader("{}")))
+	var got int64
+	body := bufio.NewReaderSize(response.Body, 4096)
+	piece := make([]byte, 4096)
+	for {
+		n, err := body.Read(piece)
+		got += int64(n)
+		if errors.Is(err, io.EOF) {
+			break
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	<-stuck
+	if got < sent.Load() || got > sent.Load()+200 {
+		t.Errorf("%d bytes of %d", got, sent.Load())
+	}
+	if r := l.emitted(); r.Outcome != event.OutcomeOK || r.Model != "m" || r.GeneratedTokens != 2 {
+		t.Errorf("record %+v", r)
+	}
+}
+
+// TestBasePath: an upstream's path stands before the client's.
+func TestBasePath(t *testing.T) {
+	l := serve(t, func(w http.ResponseWriter, r *http.Request) { _, _ = io.WriteString(w, r.URL.Path) }, func(c *Config, _ *Hooks) {
+		c.Upstream = &url.URL{Scheme: "http", Host: c.Upstream.Host, Path: "/engine"}
+	})
+	body, _ := io.ReadAll(do(t, post(t, within(t), l.address, "/v1/models", nil)).Body)
+	if string(body) != "/engine/v1/models" {
+		t.Errorf("path %q", body)
+	}
+}
