@@ -145,9 +145,15 @@ func (l *lab) emitted() event.Request {
 	}
 }
 
-// noneEmitted says that every call that was passed is dealt with.
+// noneEmitted waits until every call is dealt with: none made a record.
 func (l *lab) noneEmitted() {
 	l.t.Helper()
+	if err := l.server.Shutdown(within(l.t)); err != nil {
+		l.t.Error(err)
+	}
+	if err := l.proxy.Shutdown(within(l.t)); err != nil {
+		l.t.Error(err)
+	}
 	select {
 	case r := <-l.requests:
 		l.t.Errorf("unexpected record %+v", r)

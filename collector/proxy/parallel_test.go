@@ -94,7 +94,7 @@ func TestFlight(t *testing.T) {
 		{200, "", "a", 1.5},        // alone for half of it
 		{300, "c", "", 0},          // b, c
 		{250, "d", "", 0},          // a clock read late: counted from 300 on
-		{500, "", "b", 2},          // 100 ms with a, 100 alone, 200 with c and d
+		{500, "", "b", 2.25},       // 100 ms with a, 100 alone, 200 with c and d
 		{500, "", "c", 3},          // b, c, d all the time
 		{550, "e", "", 0},          // d, e
 		{550, "", "e", 2},          // no time at all
