@@ -9,7 +9,6 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"reflect"
 
 	"go.yaml.in/yaml/v3"
 )
@@ -110,9 +109,12 @@ func coordinatorOnly(path string) (string, error) {
 	return copied, err
 }
 
-// row is the part of a replay row that is scored.
+// row is the part of a replay row that is scored, and the whole as it was
+// printed.
 type row struct {
 	ID, Phase, Verdict, Cause, Detail, Leg string
+
+	printed string
 }
 
 // replay runs the exporter on one recording and returns its decode rows.
@@ -125,7 +127,7 @@ func replay(exporter, path string) ([]row, error) {
 		return nil, fmt.Errorf("%s: %w\n%s", cmd, err, stderr.Bytes())
 	}
 	var result struct {
-		Requests []row
+		Requests []json.RawMessage
 		BadLines int `json:"bad_lines"`
 	}
 	if err := json.Unmarshal(out, &result); err != nil {
@@ -135,12 +137,14 @@ func replay(exporter, path string) ([]row, error) {
 		return nil, fmt.Errorf("%s: %d bad lines", cmd, result.BadLines)
 	}
 	var decode []row
-	for _, r := range result.Requests {
+	for _, printed := range result.Requests {
+		r := row{printed: string(printed)}
+		if err := json.Unmarshal(printed, &r); err != nil {
+			return nil, fmt.Errorf("%s: %w", cmd, err)
+		}
 		if r.Phase == "decode" {
 			decode = append(decode, r)
 		}
 	}
 	return decode, nil
 }
-
-func equal(a, b []row) bool { return reflect.DeepEqual(a, b) }

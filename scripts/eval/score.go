@@ -88,7 +88,7 @@ func (s *score) name(t truth, r row) {
 
 // compare wants the same answers from the coordinator's lines alone.
 func (s *score) compare(all, alone []row) {
-	if !equal(all, alone) {
+	if !slices.Equal(all, alone) {
 		s.fail("other answers without the worker's lines")
 	}
 }
