@@ -1,0 +1,162 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"net"
+	"net/url"
+	"slices"
+	"strings"
+
+	"grayfail/internal/strictyaml"
+)
+
+// check completes defaults that depend on other fields and returns every value
+// that cannot work.
+func (c *config) check(lines strictyaml.Lines) error {
+	var errs []error
+	bad := func(field, format string, args ...any) {
+		errs = append(errs, lines.Error(field, format, args...))
+	}
+	c.checkLegs(bad)
+	c.checkProxies(bad)
+	c.checkSources(bad)
+	d := c.Detector
+	if !(d.Threshold > 0 && d.Threshold < 1) {
+		bad("detector.threshold", "%g is outside 0 to 1 (exclusive)", d.Threshold)
+	}
+	if d.MinSamples < 5 || d.MinSamples > 1000 {
+		bad("detector.min_samples", "%d is outside 5 to 1000", d.MinSamples)
+	}
+	if d.Window < d.MinSamples || d.Window > 4096 {
+		bad("detector.window", "%d is outside min_samples (%d) to 4096", d.Window, d.MinSamples)
+	}
+	if d.MaxAge <= 0 {
+		bad("detector.max_age", "must be more than 0")
+	}
+	for i, name := range c.Namespaces.Names {
+		if name == "" || strings.ContainsAny(name, "/\x00") || name == "." || name == ".." {
+			bad(fmt.Sprintf("namespaces.names[%d]", i), "%q is not a name under /run/netns", name)
+		}
+	}
+	return errors.Join(errs...)
+}
+
+type badFunc func(field, format string, args ...any)
+
+func (c *config) checkLegs(bad badFunc) {
+	for i, p := range c.Legs.Discover.Ports {
+		field := fmt.Sprintf("legs.discover.ports[%d]", i)
+		if p == 0 {
+			bad(field, "0 is not a port: 1 to 65535")
+		}
+		if slices.Index(c.Legs.Discover.Ports, p) != i {
+			bad(field, "%d is listed twice", p)
+		}
+	}
+	if len(c.Legs.Discover.Ports) > maxWatchedPorts {
+		bad("legs.discover.ports", "%d ports: at most %d are watched", len(c.Legs.Discover.Ports), maxWatchedPorts)
+	}
+	names, peers := map[string]bool{}, map[string]bool{}
+	for i := range c.Legs.Static {
+		leg := &c.Legs.Static[i]
+		field := fmt.Sprintf("legs.static[%d]", i)
+		switch {
+		case leg.Name == "":
+			bad(field+".name", "is needed")
+		case names[leg.Name]:
+			bad(field+".name", "%q is used twice", leg.Name)
+		case leg.Name == "other":
+			bad(field+".name", `"other" is reserved for legs beyond the bound`)
+		case !plainName(leg.Name):
+			bad(field+".name", "%q: at most 64 printable characters", leg.Name)
+		}
+		names[leg.Name] = true
+		if !leg.Peer.IsValid() {
+			bad(field+".peer", "is needed: ip:port")
+		} else if peers[leg.Peer.String()] {
+			bad(field+".peer", "%s is used twice", leg.Peer)
+		}
+		peers[leg.Peer.String()] = true
+		if leg.Expect == "" {
+			leg.Expect = "auto"
+		}
+		if !slices.Contains([]string{"auto", "rdma", "tcp"}, leg.Expect) {
+			bad(field+".expect", "%q: allowed are auto, rdma, tcp", leg.Expect)
+		}
+	}
+}
+
+func (c *config) checkProxies(bad badFunc) {
+	names, listens := map[string]bool{"push": true, "otlp": true}, map[string]bool{}
+	for i := range c.Requests.Proxies {
+		p := &c.Requests.Proxies[i]
+		field := fmt.Sprintf("requests.proxies[%d]", i)
+		checkName(bad, field+".name", p.Name, names)
+		checkListen(bad, field+".listen", p.Listen)
+		if p.Listen != "" && listens[p.Listen] {
+			bad(field+".listen", "%s is used twice", p.Listen)
+		}
+		listens[p.Listen] = true
+		u, err := url.Parse(p.Upstream)
+		if err != nil || (u.Scheme != "http" && u.Scheme != "https") || u.Host == "" || u.RawQuery != "" || u.Fragment != "" {
+			bad(field+".upstream", "%q is not http://host:port or https://host:port", p.Upstream)
+		}
+		if p.RequestTimeout == 0 {
+			p.RequestTimeout = defaultRequestTimeout
+		}
+		if p.RequestTimeout < 0 {
+			bad(field+".request_timeout", "must be more than 0")
+		}
+		if p.Model != "" && !plainName(p.Model) {
+			bad(field+".model", "%q: at most 64 printable characters", p.Model)
+		}
+	}
+	for i := range c.Requests.LlamaLogs {
+		l := c.Requests.LlamaLogs[i]
+		field := fmt.Sprintf("requests.llama_logs[%d]", i)
+		checkName(bad, field+".name", l.Name, names)
+		if l.Path == "" {
+			bad(field+".path", "is needed")
+		}
+	}
+}
+
+func (c *config) checkSources(bad badFunc) {
+	if c.Requests.OTLP.HTTP != "" {
+		checkListen(bad, "requests.otlp.http", c.Requests.OTLP.HTTP)
+	}
+	if c.Requests.OTLP.GRPC != "" {
+		checkListen(bad, "requests.otlp.grpc", c.Requests.OTLP.GRPC)
+	}
+}
+
+// checkName guards a source's name: it becomes the label "source".
+func checkName(bad badFunc, field, name string, used map[string]bool) {
+	switch {
+	case name == "":
+		bad(field, "is needed: it becomes the label source")
+	case used[name]:
+		bad(field, "%q is used twice or reserved (push, otlp)", name)
+	case !plainName(name):
+		bad(field, "%q: at most 64 printable characters", name)
+	}
+	used[name] = true
+}
+
+func checkListen(bad badFunc, field, addr string) {
+	if _, port, err := net.SplitHostPort(addr); err != nil || port == "" {
+		bad(field, "%q is not host:port or :port", addr)
+	} else if _, err := net.LookupPort("tcp", port); err != nil {
+		bad(field, "%q has no usable port: 0 to 65535", addr)
+	}
+}
+
+func plainName(s string) bool {
+	return len(s) <= 64 && !strings.ContainsFunc(s, func(r rune) bool { return r < ' ' || r == 0x7f || r == 0xfffd })
+}
+
+// prefixLines puts the file in front of each joined problem.
+func prefixLines(path string, err error) error {
+	return errors.New(path + ": " + strings.ReplaceAll(err.Error(), "\n", "\n"+path+": "))
+}

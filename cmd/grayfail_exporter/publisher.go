@@ -1,0 +1,54 @@
+package main
+
+import (
+	"context"
+	"time"
+
+	"grayfail/event"
+	"grayfail/export"
+)
+
+// publisher assembles what a scrape and the API read: an immutable snapshot,
+// made on its own ticker from what each source last said.
+type publisher struct {
+	server   *server
+	metrics  *export.Metrics
+	interval time.Duration
+}
+
+func (p *publisher) run(ctx context.Context) {
+	p.publish()
+	tick := time.NewTicker(p.interval)
+	defer tick.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			p.publish()
+			return
+		case <-tick.C:
+			p.publish()
+		}
+	}
+}
+
+func (p *publisher) publish() {
+	s := p.server
+	s.requestsStatus()
+	baselines, episodes, correlations := s.pipe.judged()
+	snap := &event.Snapshot{
+		TimeNS:         time.Now().UnixNano(),
+		Legs:           s.pipe.legs.Legs(),
+		Qdiscs:         s.sampler.currentQdiscs(),
+		Baselines:      baselines,
+		Episodes:       episodes,
+		Correlations:   correlations,
+		Statuses:       s.status.list(),
+		InFlight:       s.proxies.inFlight(),
+		HostAddresses:  s.pipe.legs.HostAddresses(),
+		ConfigReload:   *s.reloaded.Load(),
+		SeriesOverflow: s.pipe.overflow(),
+	}
+	p.metrics.Publish(snap)
+	s.pipe.api.Publish(snap)
+	s.pipe.log.Statuses(snap.Statuses)
+}

@@ -1,0 +1,112 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"time"
+
+	"github.com/alecthomas/kingpin/v2"
+	"github.com/prometheus/common/version"
+	"github.com/prometheus/exporter-toolkit/web"
+	"github.com/prometheus/exporter-toolkit/web/kingpinflag"
+)
+
+// Exit codes of the contract. Usage errors are 2 for every command.
+const (
+	exitOK    = 0
+	exitFail  = 1
+	exitUsage = 2
+)
+
+// serveFlags are the flags of serve.
+type serveFlags struct {
+	configFile     string
+	web            *web.FlagConfig
+	stateDir       string
+	logLevel       string
+	logFormat      string
+	record         string
+	recordMaxBytes int64
+	strata         bool
+	sampleInterval time.Duration
+	pprof          bool
+}
+
+// run is the whole program: it returns the exit code and touches no global.
+func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
+	app := kingpin.New("grayfail_exporter",
+		"Names the leg that ate a slow inference request's time: a Prometheus exporter and gray-failure detector for distributed LLM inference.")
+	app.UsageWriter(stdout).ErrorWriter(stderr)
+	terminated := -1 // kingpin answers --help and --version through this
+	app.Terminate(func(code int) {
+		if terminated < 0 {
+			terminated = code
+		}
+	})
+	app.Version(version.Print("grayfail_exporter"))
+	app.HelpFlag.Short('h')
+
+	var sf serveFlags
+	serveCmd := app.Command("serve", "Watch this host and serve metrics (the default command).").Default()
+	addServeFlags(serveCmd, &sf)
+
+	var lf legsFlags
+	legsCmd := app.Command("legs", "One look at every leg. Exit: 0 all as expected, 1 a leg is not, 2 could not look.")
+	legsCmd.Flag("json", "Print JSON.").BoolVar(&lf.json)
+	legsCmd.Flag("wait", "Time between the two looks that show movement.").Default("1s").DurationVar(&lf.wait)
+	legsCmd.Flag("config.file", "Configuration file.").StringVar(&lf.configFile)
+
+	var rf replayFlags
+	replayCmd := app.Command("replay", "Run the detector over recordings (JSON lines, plain or gzip).")
+	replayCmd.Flag("json", "Print JSON: an object for one file, an array for several.").BoolVar(&rf.json)
+	replayCmd.Flag("together", "One detector over all files instead of one for each.").BoolVar(&rf.together)
+	replayCmd.Arg("file", "Recordings.").Required().StringsVar(&rf.files)
+
+	var checkFile string
+	checkCmd := app.Command("check-config", "Check a configuration file and print every problem with its line.")
+	checkCmd.Arg("file", "Configuration file.").Required().StringVar(&checkFile)
+
+	command, err := app.Parse(args)
+	if terminated >= 0 {
+		return terminated
+	}
+	if err != nil {
+		fmt.Fprintf(stderr, "grayfail_exporter: %v; see grayfail_exporter --help\n", err)
+		return exitUsage
+	}
+	switch command {
+	case legsCmd.FullCommand():
+		return legsCommand(ctx, lf, stdout, stderr)
+	case replayCmd.FullCommand():
+		return replayCommand(rf, stdout, stderr)
+	case checkCmd.FullCommand():
+		return checkConfigCommand(checkFile, stdout, stderr)
+	default:
+		return serveCommand(ctx, sf, stderr)
+	}
+}
+
+func addServeFlags(cmd *kingpin.CmdClause, sf *serveFlags) {
+	cmd.Flag("config.file", "Configuration file; without it port 50052 is watched in the own namespace.").StringVar(&sf.configFile)
+	sf.web = kingpinflag.AddFlags(cmd, ":10550")
+	cmd.Flag("state.dir", "Directory for what survives a restart.").StringVar(&sf.stateDir)
+	cmd.Flag("log.level", "Lowest level logged: debug, info, warn, error.").Default("info").
+		EnumVar(&sf.logLevel, "debug", "info", "warn", "error")
+	cmd.Flag("log.format", "Log lines as json or for people (console).").Default("json").
+		EnumVar(&sf.logFormat, "json", "console")
+	cmd.Flag("record", "Write everything the detector sees to this file, in the format that replay reads; gzip when it ends in .gz.").StringVar(&sf.record)
+	cmd.Flag("record.max-bytes", "Stop recording at this size before compression.").Default("1073741824").Int64Var(&sf.recordMaxBytes)
+	cmd.Flag("metrics.strata", "Export every stratum of a baseline, not only the model's busiest.").BoolVar(&sf.strata)
+	cmd.Flag("sample.interval", "Time between two readings of qdiscs and sockets.").Default("1s").DurationVar(&sf.sampleInterval)
+	cmd.Flag("web.pprof", "Serve Go profiles under /debug/pprof/.").BoolVar(&sf.pprof)
+}
+
+func checkConfigCommand(path string, stdout, stderr io.Writer) int {
+	if _, err := loadConfig(path); err != nil {
+		fmt.Fprintln(stderr, err)
+		return exitFail
+	}
+	fmt.Fprintf(stdout, "%s: ok\n", path)
+	return exitOK
+}

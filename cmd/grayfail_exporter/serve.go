@@ -1,0 +1,163 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net"
+	"net/http"
+	"os"
+	"os/signal"
+	"sync"
+	"syscall"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/collectors"
+	"github.com/prometheus/exporter-toolkit/web"
+	"github.com/rs/zerolog"
+)
+
+// serveCommand is the exporter: 0 after a clean stop, 1 when it could not
+// start. Collectors that cannot run never stop it: they say why and the rest
+// works.
+func serveCommand(ctx context.Context, f serveFlags, stderr io.Writer) int {
+	log := newLogger(f, stderr)
+	s, err := newServer(f, log)
+	if err != nil {
+		fmt.Fprintf(stderr, "grayfail_exporter: %v\n", err)
+		return exitFail
+	}
+	if err := s.serve(ctx); err != nil {
+		log.Error().Err(err).Msg("stopped")
+		return exitFail
+	}
+	return exitOK
+}
+
+func newLogger(f serveFlags, w io.Writer) zerolog.Logger {
+	if f.logFormat == "console" {
+		w = zerolog.ConsoleWriter{Out: w, TimeFormat: time.RFC3339, NoColor: true}
+	}
+	level, _ := zerolog.ParseLevel(f.logLevel) // the flag's enum allows known levels only
+	return zerolog.New(zerolog.SyncWriter(w)).Level(level).With().Timestamp().Logger()
+}
+
+// serve runs until ctx ends or a listener fails.
+func (s *server) serve(ctx context.Context) error {
+	listeners, err := s.listen()
+	if err != nil {
+		return err
+	}
+	if err := s.proxies.apply(s.config().Requests.Proxies); err != nil {
+		for _, l := range listeners {
+			_ = l.Close()
+		}
+		return err
+	}
+	httpServer := &http.Server{
+		Handler:           s.mux(),
+		ReadHeaderTimeout: 10 * time.Second,
+		ReadTimeout:       60 * time.Second,
+		IdleTimeout:       5 * time.Minute,
+		MaxHeaderBytes:    64 << 10,
+	}
+	work, stopWork := context.WithCancel(context.WithoutCancel(ctx))
+	var sampling, judging sync.WaitGroup
+	sampling.Go(func() { s.sampler.run(work) })
+	sampling.Go(func() { s.publisher.run(work) })
+	judge, stopJudge := context.WithCancel(context.WithoutCancel(ctx))
+	judging.Go(func() { s.pipe.run(judge) })
+	stopHangup := s.onHangup()
+
+	failed := make(chan error, 1)
+	go func() {
+		logger := slog.New(zerolog.NewSlogHandler(s.log))
+		if *s.flags.web.WebSystemdSocket {
+			failed <- web.ListenAndServe(httpServer, s.flags.web, logger)
+			return
+		}
+		failed <- web.ServeMultiple(listeners, httpServer, s.flags.web, logger)
+	}()
+	s.listening.Store(true)
+	select {
+	case err = <-failed:
+	case <-ctx.Done():
+		s.log.Info().Msg("stopping")
+	}
+
+	// Sources first, then the judge that empties their queues, then the page.
+	stopHangup()
+	s.proxies.close()
+	stopWork()
+	sampling.Wait()
+	stopJudge()
+	judging.Wait()
+	shutdown, cancel := context.WithTimeout(context.Background(), 5*time.Second)
+	defer cancel()
+	_ = httpServer.Shutdown(shutdown)
+	closing := errors.Join(s.probes.Close(), s.rec.close())
+	if err == nil {
+		err = closing
+	}
+	return err
+}
+
+func (s *server) listen() ([]net.Listener, error) {
+	if err := web.Validate(*s.flags.web.WebConfigFile); err != nil {
+		return nil, fmt.Errorf("--web.config.file %s: %w", *s.flags.web.WebConfigFile, err)
+	}
+	if *s.flags.web.WebSystemdSocket {
+		return nil, nil // the toolkit takes the sockets systemd hands over
+	}
+	var all []net.Listener
+	for _, addr := range *s.flags.web.WebListenAddresses {
+		l, err := net.Listen("tcp", addr)
+		if err != nil {
+			for _, l := range all {
+				_ = l.Close()
+			}
+			return nil, fmt.Errorf("--web.listen-address: %w", err)
+		}
+		all = append(all, l)
+	}
+	return all, nil
+}
+
+func (s *server) mux() http.Handler {
+	return newMux(webParts{
+		log: s.log, registry: s.registry, api: s.pipe.api, push: s.push,
+		pushEnabled: func() bool { return s.config().Requests.Push.Enabled },
+		ready:       func() bool { return s.listening.Load() && s.status.ready() },
+		reload:      s.reload, adopt: s.pipe.adopt, pprof: s.flags.pprof,
+	})
+}
+
+// onHangup reloads on SIGHUP until the returned function is called.
+func (s *server) onHangup() (stop func()) {
+	hup := make(chan os.Signal, 1)
+	signal.Notify(hup, syscall.SIGHUP)
+	done := make(chan struct{})
+	go func() {
+		for {
+			select {
+			case <-hup:
+				_ = s.reload() // logged and counted there
+			case <-done:
+				return
+			}
+		}
+	}()
+	return func() { signal.Stop(hup); close(done) }
+}
+
+func newRegistry() *prometheus.Registry {
+	reg := prometheus.NewRegistry()
+	reg.MustRegister(
+		collectors.NewGoCollector(),
+		collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}),
+	)
+	return reg
+}

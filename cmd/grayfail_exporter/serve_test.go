@@ -1,0 +1,324 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"grayfail/internal/testkit"
+)
+
+// logBuffer collects the exporter's log while it runs.
+type logBuffer struct {
+	mu  sync.Mutex
+	buf bytes.Buffer
+}
+
+func (b *logBuffer) Write(p []byte) (int, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.buf.Write(p)
+}
+
+func (b *logBuffer) String() string {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.buf.String()
+}
+
+// exporter is one running exporter.
+type exporter struct {
+	t    testing.TB
+	url  string
+	log  *logBuffer
+	stop func() int // exit code
+}
+
+var listenLine = regexp.MustCompile(`"address":"([^"]+)","time":"[^"]*","message":"Listening on"`)
+
+// startExporter runs serve in this process on a free loopback port.
+func startExporter(t testing.TB, args ...string) *exporter {
+	t.Helper()
+	ctx, cancel := context.WithCancel(context.Background())
+	e := &exporter{t: t, log: &logBuffer{}}
+	code := make(chan int, 1)
+	go func() {
+		code <- run(ctx, append([]string{"serve", "--web.listen-address", "127.0.0.1:0", "--sample.interval", "50ms"}, args...), io.Discard, e.log)
+	}()
+	e.stop = sync.OnceValue(func() int { cancel(); return <-code })
+	t.Cleanup(func() { e.stop() })
+	e.ready()
+	return e
+}
+
+func (e *exporter) ready() {
+	e.t.Helper()
+	eventually(e.t, func() error {
+		m := listenLine.FindStringSubmatch(e.log.String())
+		if m == nil {
+			return fmt.Errorf("no listener yet:\n%s", e.log)
+		}
+		e.url = "http://" + m[1]
+		if code, body := e.get("/-/ready"); code != http.StatusOK {
+			return fmt.Errorf("not ready: %s", body)
+		}
+		return nil
+	})
+}
+
+func (e *exporter) get(path string) (int, string) {
+	resp, err := http.Get(e.url + path)
+	if err != nil {
+		return 0, err.Error()
+	}
+	defer resp.Body.Close()
+	body, err := io.ReadAll(resp.Body)
+	if err != nil {
+		return 0, err.Error()
+	}
+	return resp.StatusCode, string(body)
+}
+
+func (e *exporter) post(path, body string) (int, string) {
+	e.t.Helper()
+	resp, err := http.Post(e.url+path, "application/json", strings.NewReader(body))
+	if err != nil {
+		e.t.Fatal(err)
+	}
+	defer resp.Body.Close()
+	answer, err := io.ReadAll(resp.Body)
+	if err != nil {
+		e.t.Fatal(err)
+	}
+	return resp.StatusCode, string(answer)
+}
+
+// eventually waits for check to hold; its last error is the failure.
+func eventually(t testing.TB, check func() error) {
+	t.Helper()
+	tick := time.NewTicker(20 * time.Millisecond)
+	defer tick.Stop()
+	limit := time.After(15 * time.Second)
+	for {
+		err := check()
+		if err == nil {
+			return
+		}
+		select {
+		case <-tick.C:
+		case <-limit:
+			t.Fatal(err)
+		}
+	}
+}
+
+func writeFile(t testing.TB, text string) string {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "config.yml")
+	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+// pushed makes n request records at a decode rate.
+func pushed(prefix string, n int, rate float64) string {
+	var b strings.Builder
+	for i := range n {
+		fmt.Fprintf(&b, `{"id":"%s-%d","model":"m","generated_tokens":32,"decode_tokens_per_second":%g,"concurrency":1}`+"\n", prefix, i, rate)
+	}
+	return b.String()
+}
+
+func TestPushedSlowRequestIsFlagged(t *testing.T) {
+	recording := filepath.Join(t.TempDir(), "rec.jsonl.gz")
+	e := startExporter(t, "--config.file", writeFile(t, "requests: {push: {enabled: true}}"), "--record", recording)
+	if code, body := e.post("/api/v1/requests", pushed("base", 10, 100)+pushed("slow", 1, 40)); code != http.StatusAccepted || body != "{\"accepted\":11}\n" {
+		t.Fatalf("push: %d %s", code, body)
+	}
+	eventually(t, func() error {
+		_, body := e.get("/metrics")
+		for _, want := range []string{
+			`grayfail_request_verdicts_total{model="m",phase="decode",source="push",verdict="unknown"} 10`,
+			`grayfail_request_verdicts_total{model="m",phase="decode",source="push",verdict="slow"} 1`,
+			`grayfail_requests_total{model="m",outcome="ok",source="push"} 11`,
+		} {
+			if !strings.Contains(body, want) {
+				return fmt.Errorf("no %s in:\n%s", want, grep(body, "grayfail_request"))
+			}
+		}
+		return nil
+	})
+	if _, body := e.get("/api/v1/requests?verdict=slow"); !strings.Contains(body, `"id":"slow-0"`) {
+		t.Errorf("slow rows: %s", body)
+	}
+	if code, body := e.post("/api/v1/requests", "{\"model\":\"m\"}\n"); code != http.StatusBadRequest || !strings.Contains(body, "decode_tokens_per_second") {
+		t.Errorf("bad line: %d %s", code, body)
+	}
+	if code := e.stop(); code != exitOK {
+		t.Errorf("exit %d\n%s", code, e.log)
+	}
+	var out, errs bytes.Buffer
+	if code := run(t.Context(), []string{"replay", "--json", recording}, &out, &errs); code != exitOK || !strings.Contains(out.String(), `"slow-0"`) {
+		t.Errorf("replay of the recording: %d %s %s", code, &errs, &out)
+	}
+}
+
+func TestWritingIsOffByDefault(t *testing.T) {
+	e := startExporter(t)
+	for _, path := range []string{"/api/v1/requests", "/api/v1/baselines/adopt?model=m"} {
+		if code, body := e.post(path, pushed("x", 1, 1)); code != http.StatusForbidden || !strings.Contains(body, "requests.push.enabled") {
+			t.Errorf("POST %s: %d %s", path, code, body)
+		}
+	}
+}
+
+func TestReloadKeepsTheOldConfigurationOnError(t *testing.T) {
+	path := writeFile(t, "requests: {push: {enabled: true}}")
+	e := startExporter(t, "--config.file", path)
+	change := func(text string, wantCode int, wantBody, wantMetric string) {
+		t.Helper()
+		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if code, body := e.post("/-/reload", ""); code != wantCode || !strings.Contains(body, wantBody) {
+			t.Errorf("reload of %q: %d %s", text, code, body)
+		}
+		eventually(t, func() error {
+			if _, body := e.get("/metrics"); !strings.Contains(body, wantMetric) {
+				return fmt.Errorf("no %s", wantMetric)
+			}
+			return nil
+		})
+	}
+	change("requests: {psh: 1}", http.StatusInternalServerError, "line 1: requests.psh: unknown field", "grayfail_config_last_reload_successful 0")
+	if code, _ := e.post("/api/v1/requests", pushed("a", 1, 1)); code != http.StatusAccepted {
+		t.Errorf("push after a failed reload: %d", code)
+	}
+	change("requests: {push: {enabled: false}}", http.StatusOK, "reloaded", "grayfail_config_last_reload_successful 1")
+	if code, _ := e.post("/api/v1/requests", pushed("b", 1, 1)); code != http.StatusForbidden {
+		t.Errorf("push after it was turned off: %d", code)
+	}
+}
+
+func TestParallelScrapes(t *testing.T) {
+	e := startExporter(t, "--config.file", writeFile(t, "requests: {push: {enabled: true}}"))
+	e.post("/api/v1/requests", pushed("a", 50, 100))
+	var wg sync.WaitGroup
+	for range 100 {
+		wg.Go(func() {
+			if code, body := e.get("/metrics"); code != http.StatusOK || !strings.Contains(body, "grayfail_build_info") {
+				t.Errorf("scrape: %d", code)
+			}
+		})
+	}
+	wg.Wait()
+}
+
+// TestMetricsPassPromtool holds a full scrape against promtool check metrics,
+// which must have nothing to say.
+func TestMetricsPassPromtool(t *testing.T) {
+	e := startExporter(t, "--config.file", writeFile(t, "requests: {push: {enabled: true}}"))
+	e.post("/api/v1/requests", pushed("base", 10, 100)+pushed("slow", 3, 20))
+	eventually(t, func() error {
+		_, body := e.get("/metrics")
+		if !strings.Contains(body, `verdict="slow"} 3`) {
+			return fmt.Errorf("no slow verdicts yet")
+		}
+		return nil
+	})
+	_, body := e.get("/metrics")
+	cmd := exec.Command("promtool", "check", "metrics")
+	cmd.Stdin = strings.NewReader(body)
+	if out, err := cmd.CombinedOutput(); err != nil || len(out) > 0 {
+		t.Errorf("promtool check metrics: %v\n%s", err, out)
+	}
+}
+
+// TestUnprivilegedStart runs the exporter as nobody: what cannot run says why,
+// the rest works, and a stop is clean.
+func TestUnprivilegedStart(t *testing.T) {
+	testkit.RequireRoot(t)
+	self := copySelf(t)
+	cmd := exec.Command(self, "serve", "--web.listen-address", "127.0.0.1:0", "--sample.interval", "50ms")
+	cmd.Env = append(os.Environ(), "GRAYFAIL_EXPORTER_MAIN=1")
+	cmd.SysProcAttr = &syscall.SysProcAttr{
+		Credential: &syscall.Credential{Uid: 65534, Gid: 65534}, Pdeathsig: syscall.SIGKILL,
+	}
+	e := &exporter{t: t, log: &logBuffer{}}
+	cmd.Stderr = e.log
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	e.stop = sync.OnceValue(func() int {
+		_ = cmd.Process.Signal(syscall.SIGTERM)
+		_ = cmd.Wait()
+		return cmd.ProcessState.ExitCode()
+	})
+	t.Cleanup(func() { e.stop() })
+	e.ready()
+	eventually(t, func() error {
+		_, body := e.get("/metrics")
+		for _, want := range []string{
+			`grayfail_collector_up{collector="tcp_events"} 0`,
+			`grayfail_collector_problem_info{collector="tcp_events",reason="no_permission"} 1`,
+			`grayfail_collector_up{collector="qdisc"} 1`,
+			`grayfail_collector_up{collector="tcp_sockets"} 1`,
+			`grayfail_qdisc_bytes_total`,
+		} {
+			if !strings.Contains(body, want) {
+				return fmt.Errorf("no %s in:\n%s", want, grep(body, "collector"))
+			}
+		}
+		return nil
+	})
+	if n := strings.Count(e.log.String(), `"collector":"tcp_events"`); n != 1 {
+		t.Errorf("%d log lines about tcp_events, want 1:\n%s", n, e.log)
+	}
+	if code := e.stop(); code != exitOK {
+		t.Errorf("exit %d\n%s", code, e.log)
+	}
+}
+
+// copySelf puts the test binary where nobody may execute it.
+func copySelf(t *testing.T) string {
+	t.Helper()
+	dir, err := os.MkdirTemp("/tmp", "gf-self-")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = os.RemoveAll(dir) })
+	if err := os.Chmod(dir, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	data, err := os.ReadFile("/proc/self/exe")
+	if err != nil {
+		t.Fatal(err)
+	}
+	path := filepath.Join(dir, "grayfail_exporter")
+	if err := os.WriteFile(path, data, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+func grep(text, part string) string {
+	var b strings.Builder
+	for line := range strings.Lines(text) {
+		if strings.Contains(line, part) && !strings.HasPrefix(line, "#") {
+			b.WriteString(line)
+		}
+	}
+	return b.String()
+}

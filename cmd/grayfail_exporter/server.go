@@ -1,0 +1,160 @@
+package main
+
+import (
+	"fmt"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/rs/zerolog"
+
+	"grayfail/collector/legs"
+	"grayfail/collector/netns"
+	"grayfail/collector/push"
+	"grayfail/collector/qdisc"
+	"grayfail/collector/sockdiag"
+	"grayfail/detector"
+	"grayfail/ebpf"
+	"grayfail/event"
+	"grayfail/export"
+)
+
+const (
+	maxWatchedPorts = 64
+	maxLegs         = 256
+)
+
+// server holds the parts of one exporter.
+type server struct {
+	flags     serveFlags
+	log       zerolog.Logger
+	cfg       atomic.Pointer[config]
+	registry  *prometheus.Registry
+	probes    *ebpf.Probes
+	rec       *recorder
+	status    *statuses
+	pipe      *pipeline
+	sampler   *sampler
+	publisher *publisher
+	proxies   *proxySet
+	push      *push.Handler
+	listening atomic.Bool
+
+	reloading sync.Mutex
+	reloaded  atomic.Pointer[event.ConfigReload]
+}
+
+func (s *server) config() *config { return s.cfg.Load() }
+
+// newServer builds everything and starts nothing. What the kernel refuses is
+// in the statuses, never an error: errors are the operator's own settings.
+func newServer(f serveFlags, log zerolog.Logger) (*server, error) {
+	cfg, err := loadConfig(f.configFile)
+	if err != nil {
+		return nil, err
+	}
+	s := &server{flags: f, log: log, registry: newRegistry(), status: newStatuses("qdisc", "tcp_events", "tcp_sockets", "requests")}
+	s.cfg.Store(&cfg)
+	s.reloaded.Store(&event.ConfigReload{Successful: true, TimeNS: time.Now().UnixNano()})
+	if f.record != "" {
+		if s.rec, err = newRecorder(f.record, f.recordMaxBytes); err != nil {
+			return nil, err
+		}
+	}
+	metrics, err := export.New(export.Options{Registerer: s.registry, Strata: f.strata})
+	if err != nil {
+		return nil, fmt.Errorf("metrics: %w", err)
+	}
+	spaces := netns.NewSet(spacesConfig(&cfg))
+	table := legs.New(legsTableConfig(&cfg))
+	probes, problems := ebpf.Load(ebpf.Options{Ports: cfg.Legs.Discover.Ports})
+	s.probes = probes
+	s.status.loaded(problems, probes.Available())
+	s.pipe = &pipeline{
+		probes: probes, legs: table, metrics: metrics, log: export.NewLog(log), api: export.NewAPI(),
+		rec: s.rec, status: s.status, now: time.Now, det: detector.New(detectorSettings(&cfg)),
+	}
+	s.proxies = newProxySet(log, s.pipe.submitRequest)
+	s.push = push.New(push.Config{}, push.Hooks{Emit: s.pipe.submitRequest})
+	s.sampler = &sampler{
+		interval: f.sampleInterval, spaces: spaces, qdiscs: qdisc.New(qdisc.Options{}), sockets: sockdiag.New(sockdiag.Options{}),
+		addresses: legs.NewAddressReader(), legs: table, pipe: s.pipe, status: s.status, now: time.Now,
+		ports: func() []uint16 { return watchedPorts(s.config()) },
+		watch: s.watch,
+	}
+	s.publisher = &publisher{server: s, metrics: metrics, interval: f.sampleInterval}
+	s.log.Info().Float64("threshold", cfg.Detector.Threshold).Int("min_samples", cfg.Detector.MinSamples).
+		Int("window", cfg.Detector.Window).Str("max_age", time.Duration(cfg.Detector.MaxAge).String()).
+		Str("send_hook", probes.SendHook()).Interface("ports", watchedPorts(&cfg)).Msg("grayfail_exporter starts")
+	s.requestsStatus()
+	return s, nil
+}
+
+// watch hands ports and namespaces to the BPF programs.
+func (s *server) watch(ports []uint16, namespaces []uint32) {
+	if !s.probes.Available() {
+		return
+	}
+	if err := s.probes.Watch(ports, namespaces); err != nil {
+		s.log.Warn().Err(err).Msg("tcp_events: cannot change what is watched")
+	}
+}
+
+// watchedPorts are the discovered ports and those of static legs.
+func watchedPorts(c *config) []uint16 {
+	seen := map[uint16]bool{}
+	var ports []uint16
+	add := func(p uint16) {
+		if !seen[p] && len(ports) < maxWatchedPorts {
+			seen[p] = true
+			ports = append(ports, p)
+		}
+	}
+	for _, p := range c.Legs.Discover.Ports {
+		add(p)
+	}
+	for _, leg := range c.Legs.Static {
+		add(leg.Peer.Port())
+	}
+	return ports
+}
+
+func spacesConfig(c *config) netns.Config {
+	return netns.Config{Names: c.Namespaces.Names, Auto: c.Namespaces.Auto}
+}
+
+func legsTableConfig(c *config) legs.Config {
+	out := legs.Config{Ports: c.Legs.Discover.Ports, Max: maxLegs}
+	for _, leg := range c.Legs.Static {
+		out.Static = append(out.Static, legs.Static{Name: leg.Name, Peer: leg.Peer.AddrPort, Expect: leg.Expect})
+	}
+	return out
+}
+
+func detectorSettings(c *config) detector.Config {
+	d := detector.DefaultConfig()
+	d.Threshold, d.MinSamples = c.Detector.Threshold, c.Detector.MinSamples
+	d.Window, d.MaxAge = c.Detector.Window, time.Duration(c.Detector.MaxAge)
+	return d
+}
+
+// requestsStatus says which request sources run, and which are configured but
+// not in this build.
+func (s *server) requestsStatus() {
+	cfg := s.config()
+	var problems []event.Problem
+	if len(cfg.Requests.LlamaLogs) > 0 {
+		problems = append(problems, event.Problem{Reason: "llama_logs_not_in_this_version", Detail: "requests.llama_logs is checked but not followed by this version; use a proxy or push"})
+	}
+	if cfg.Requests.OTLP.HTTP != "" || cfg.Requests.OTLP.GRPC != "" {
+		problems = append(problems, event.Problem{Reason: "otlp_not_in_this_version", Detail: "requests.otlp is checked but not received by this version; use a proxy or push"})
+	}
+	if len(cfg.Requests.Proxies) == 0 && !cfg.Requests.Push.Enabled {
+		problems = append(problems, event.Problem{Reason: "no_source_configured", Detail: "no proxy and no push: legs are watched, but no request can be judged; set requests.proxies or requests.push.enabled"})
+	}
+	if p := s.rec.problem(); p.Reason != "" {
+		problems = append(problems, p)
+	}
+	s.status.tried("requests", 0, s.pipe.lost(), problems, nil)
+}

@@ -1,0 +1,117 @@
+package main
+
+import (
+	"errors"
+	"maps"
+	"os"
+	"slices"
+	"sync"
+	"time"
+
+	"grayfail/event"
+)
+
+// statuses keeps what each collector last said of itself.
+type statuses struct {
+	mu  sync.Mutex
+	all map[string]event.Status
+	// loadProblems are what tcp_events could not load at the start.
+	loadProblems []event.Problem
+}
+
+func newStatuses(collectors ...string) *statuses {
+	s := &statuses{all: map[string]event.Status{}}
+	for _, name := range collectors {
+		s.all[name] = event.Status{Collector: name}
+	}
+	return s
+}
+
+// tried records the end of one try. A failed try is counted and shown as a
+// problem beside those that were found.
+func (s *statuses) tried(collector string, took time.Duration, lost uint64, problems []event.Problem, failed *event.Problem) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	st := s.all[collector]
+	st.Duration, st.Lost, st.Problems = took, lost, problems
+	switch {
+	case failed != nil:
+		st.Errors++
+		st.Problems = append(slices.Clone(problems), *failed)
+		st.Availability = event.Failed
+		if failed.Reason == "not_supported" {
+			st.Availability = event.Unsupported
+		}
+	case len(problems) > 0:
+		st.Availability = event.Degraded
+	default:
+		st.Availability = event.Up
+	}
+	s.all[collector] = st
+}
+
+// ready says that every collector was tried once.
+func (s *statuses) ready() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, st := range s.all {
+		if st.Availability == event.NotTried {
+			return false
+		}
+	}
+	return true
+}
+
+// list returns the states by name, with their problems copied.
+func (s *statuses) list() []event.Status {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	var out []event.Status
+	for _, name := range slices.Sorted(maps.Keys(s.all)) {
+		st := s.all[name]
+		st.Problems = slices.Clone(st.Problems)
+		out = append(out, st)
+	}
+	return out
+}
+
+// eventsTried records one drain of the kernel's events beside the problems
+// found when the programs were loaded.
+func (s *statuses) eventsTried(took time.Duration, lost uint64, err error) {
+	s.mu.Lock()
+	loaded := s.loadProblems
+	s.mu.Unlock()
+	s.tried("tcp_events", took, lost, loaded, asProblem(err))
+}
+
+// asProblem turns a collector's error into the reason an operator reads.
+func asProblem(err error) *event.Problem {
+	if err == nil {
+		return nil
+	}
+	reason := "failed"
+	switch {
+	case errors.Is(err, os.ErrPermission):
+		reason = "no_permission"
+	case errors.Is(err, errors.ErrUnsupported):
+		reason = "not_supported"
+	case errors.Is(err, os.ErrDeadlineExceeded):
+		reason = "timeout"
+	}
+	return &event.Problem{Reason: reason, Detail: err.Error()}
+}
+
+// loaded records what the BPF programs could not do when they were loaded.
+func (s *statuses) loaded(problems []event.Problem, available bool) {
+	s.mu.Lock()
+	s.loadProblems = problems
+	s.mu.Unlock()
+	if available {
+		return // the first drain says the rest
+	}
+	failed := event.Problem{Reason: "failed", Detail: "no program could be loaded"}
+	if len(problems) > 0 {
+		failed, problems = problems[0], problems[1:]
+	}
+	s.tried("tcp_events", 0, 0, problems, &failed)
+}
