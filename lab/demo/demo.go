@@ -24,6 +24,9 @@ type Options struct {
 	Seed   uint64
 	WarmUp int // default 15
 	Blocks int // default 10
+	// Loss lists the percentages of reply packets dropped, in rising order;
+	// default 1 and 5.
+	Loss []float64
 	// Keep leaves everything running after the report, until ctx ends.
 	Keep bool
 }
@@ -54,13 +57,16 @@ func (o *Options) setDefaults() error {
 	if o.Blocks == 0 {
 		o.Blocks = 10
 	}
+	if o.Loss == nil {
+		o.Loss = []float64{1, 5}
+	}
 	return nil
 }
 
 // conditions of the campaign: what part of one worker's replies is lost.
-func conditions() []trial.Condition {
+func (o *Options) conditions() []trial.Condition {
 	out := []trial.Condition{{Name: "0%"}}
-	for _, percent := range []float64{1, 5} {
+	for _, percent := range o.Loss {
 		out = append(out, trial.Condition{
 			Name: fmt.Sprintf("%g%%", percent),
 			Faults: []func(*lab.Cluster) (lab.Injector, error){
@@ -100,7 +106,10 @@ func Run(ctx context.Context, o Options, out io.Writer) (err error) {
 	defer func() { err = errors.Join(err, servers.Close()) }()
 	fmt.Fprintln(out, "exporter, Prometheus and Alertmanager run beside the coordinator")
 
-	report := report{out: out, cluster: c, exporter: exporter, inbox: servers.Inbox, started: time.Now()}
+	report := report{out: out, cluster: c, exporter: exporter, inbox: servers.Inbox, started: time.Now(), drops: map[string]lab.Evidence{}}
+	for _, cond := range o.conditions() {
+		report.conditions = append(report.conditions, cond.Name)
+	}
 	if err := report.campaign(ctx, o); err != nil {
 		return err
 	}
@@ -125,16 +134,17 @@ type report struct {
 	started  time.Time
 	marks    logMarks
 	results  []trial.Result
-	drops    map[string]lab.Evidence // by condition
+	// conditions by name: the control first, the strongest fault last.
+	conditions []string
+	drops      map[string]lab.Evidence // by condition
 }
 
 func (r *report) campaign(ctx context.Context, o Options) (err error) {
-	conds := conditions()
+	conds := o.conditions()
 	plan := trial.Plan{WarmUp: o.WarmUp, Blocks: o.Blocks, Repeats: 3, Conditions: conds, Seed: o.Seed,
 		Request: lab.RequestOptions{URL: r.exporter.ProxyURL()}}
-	r.drops = map[string]lab.Evidence{}
-	fmt.Fprintf(r.out, "campaign: %d requests to warm up, then %d blocks of 3 requests each at 0%%, 1%%, 5%% of %s's reply packets dropped, order by seed %d\n",
-		plan.WarmUp, plan.Blocks, faultyLeg, plan.Seed)
+	fmt.Fprintf(r.out, "campaign: %d requests to warm up, then %d blocks of 3 requests each at %s of %s's reply packets dropped, order by seed %d\n",
+		plan.WarmUp, plan.Blocks, strings.Join(r.conditions, ", "), faultyLeg, plan.Seed)
 	if r.marks, err = markLogs(r.cluster.EngineLogs()); err != nil {
 		return err
 	}
@@ -175,11 +185,8 @@ func (r *report) write(ctx context.Context) (failed []string) {
 	}
 	trial.Join(r.results, rows)
 
-	var names []string
-	for _, c := range conditions() {
-		names = append(names, c.Name)
-	}
-	fmt.Fprintf(r.out, "\n")
+	names := r.conditions
+	fmt.Fprintln(r.out)
 	_ = trial.WriteTable(r.out, trial.Summarise(r.results, names))
 	for _, name := range names[1:] {
 		fmt.Fprintf(r.out, "at %s: %s\n", name, r.drops[name])
@@ -208,7 +215,7 @@ func (r *report) write(ctx context.Context) (failed []string) {
 	for _, line := range tell[:min(3, len(tell))] {
 		fmt.Fprintf(r.out, "  %s\n", line)
 	}
-	for _, f := range (verdict{control: names[0], strong: names[2], faulty: faultyLeg}).check(r.results) {
+	for _, f := range (verdict{control: names[0], strong: names[len(names)-1], faulty: faultyLeg}).check(r.results) {
 		mark := "ok    "
 		if !f.ok {
 			mark = "MISSED"
