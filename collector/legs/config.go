@@ -75,7 +75,7 @@ type NetnsInfo struct {
 	// Devices maps local addresses to the netdev that holds them; nil where
 	// they could not be read.
 	Devices map[netip.Addr]string
-	// Unread: its sockets could not be read this time, so a missing socket
+	// Unread: its sockets could not all be read this time, so a missing socket
 	// says nothing.
 	Unread bool
 }

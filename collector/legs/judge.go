@@ -32,7 +32,7 @@ const (
 	ReasonSYNUnanswered   = "syn_unanswered"   // dead: the peer does not answer
 	ReasonConnectFailed   = "connect_failed"   // dead: connections were refused or timed out
 	ReasonFINUnanswered   = "fin_unanswered"   // half_open: we ended it, the peer does not hear
-	ReasonNetnsUnreadable = "netns_unreadable" // unknown: nothing can be read there any more
+	ReasonNotRead         = "not_read"         // unknown: its sockets can no longer be read
 )
 
 // judge concludes the transport from TCP alone. Where the evidence does not
@@ -46,7 +46,7 @@ const (
 func (l *leg) judge(nowNS int64, settling time.Duration) (event.Transport, string) {
 	if l.unreadNS != 0 {
 		if nowNS-l.unreadNS >= int64(settling) {
-			return event.TransportUnknown, ReasonNetnsUnreadable
+			return event.TransportUnknown, ReasonNotRead
 		}
 		return l.out.Transport, l.out.Reason
 	}

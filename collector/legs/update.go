@@ -128,8 +128,9 @@ func (t *Table) settle(nowNS int64, l *leg, unread map[uint32]bool, info *NetnsI
 			l.out.FirstSeenNS = nowNS
 		}
 	}
-	connections := 0
+	connections, read := 0, false
 	for key, s := range l.sockets {
+		read = read || s.generation == t.generation
 		gone := s.generation != t.generation && !unread[key.inode]
 		if gone || !counts(s.last.State) {
 			delete(l.sockets, key)
@@ -148,7 +149,7 @@ func (t *Table) settle(nowNS int64, l *leg, unread map[uint32]bool, info *NetnsI
 		l.lostNS = nowNS
 	}
 	switch {
-	case info == nil || !info.Unread:
+	case read || info == nil || !info.Unread:
 		l.unreadNS = 0
 	case l.unreadNS == 0:
 		l.unreadNS = nowNS

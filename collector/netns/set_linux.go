@@ -42,6 +42,7 @@ type Set struct {
 	walk    []event.Problem // what the last walk could not do
 
 	vanished, overflow uint64
+	unreadable         int
 }
 
 // NewSet returns a Set; nothing is opened before Look.
@@ -164,7 +165,8 @@ func (s *Set) rescan(nowNS int64) (problems []event.Problem) {
 	if err != nil {
 		return []event.Problem{{Reason: ReasonFailed, Detail: "looking for network namespaces of processes: " + err.Error()}}
 	}
-	if walk.denied > 0 {
+	s.unreadable = walk.denied
+	if walk.denied > 0 && !HasPtrace() {
 		problems = append(problems, event.Problem{Reason: ReasonNoPermission, Detail: fmt.Sprintf(
 			"the network namespaces of %d of %d processes cannot be read: that needs CAP_SYS_PTRACE", walk.denied, walk.processes)})
 	}
@@ -314,6 +316,15 @@ func (s *Set) Vanished() uint64 {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.vanished
+}
+
+// Unreadable is the number of processes whose namespace the last walk could
+// not read. It is a problem while CAP_SYS_PTRACE is missing; with it, there is
+// nothing that an operator could grant.
+func (s *Set) Unreadable() int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.unreadable
 }
 
 // Overflow counts tries to watch more than Max namespaces.

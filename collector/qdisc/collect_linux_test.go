@@ -58,7 +58,7 @@ func (k *kernel) answer(req []netlink.Message) ([]netlink.Message, error) {
 	case r.Header.Type == unix.RTM_GETQDISC && dump:
 		k.asked = append(k.asked, "qdiscs")
 		if k.dumpErr != 0 {
-			return nltest.Error(int(k.dumpErr), req)
+			return refuse(k.dumpErr, r)
 		}
 		list := k.qdiscs[0]
 		if len(k.qdiscs) > 1 {
@@ -68,7 +68,7 @@ func (k *kernel) answer(req []netlink.Message) ([]netlink.Message, error) {
 	case r.Header.Type == unix.RTM_GETLINK && dump:
 		k.asked = append(k.asked, "links")
 		if k.linkErr != 0 {
-			return nltest.Error(int(k.linkErr), req)
+			return refuse(k.linkErr, r)
 		}
 		var list []netlink.Message
 		for index, name := range k.links {
@@ -81,9 +81,16 @@ func (k *kernel) answer(req []netlink.Message) ([]netlink.Message, error) {
 		if name, ok := k.late[index]; ok {
 			return reply([]netlink.Message{link(index, name)}, false)
 		}
-		return nltest.Error(int(unix.ENODEV), req)
+		return refuse(unix.ENODEV, r)
 	}
-	return nltest.Error(int(unix.EOPNOTSUPP), req)
+	return refuse(unix.EOPNOTSUPP, r)
+}
+
+// refuse answers with an error. Request flags do not belong in the answer: a
+// dump's would read as NLM_F_ACK_TLVS.
+func refuse(errno unix.Errno, req netlink.Message) ([]netlink.Message, error) {
+	req.Header.Flags = 0
+	return nltest.Error(int(errno), []netlink.Message{req})
 }
 
 func (k *kernel) collector() *Collector {

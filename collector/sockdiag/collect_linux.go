@@ -103,10 +103,10 @@ func (c *Collector) Collect(nowNS int64, nss []netns.Namespace, ports []uint16) 
 	var errs []error
 	read := 0
 	for _, ns := range nss {
-		before := len(r.sockets)
+		before, left := len(r.sockets), r.overflow
 		err := c.collect(nowNS, ns, request, &r)
 		if err == nil {
-			c.complete[ns.Inode] = true
+			c.complete[ns.Inode] = r.overflow == left
 			read++
 			continue
 		}
@@ -188,19 +188,21 @@ func (c *Collector) name(nowNS int64, r *reading) {
 		}
 	}
 	c.owners.resolve(nowNS, inodes)
-	unknown := 0
 	for i := range r.sockets {
 		s := &r.sockets[i]
 		if own, ok := c.owners.byInode[s.Inode]; ok {
 			s.Flow.PID, s.Flow.Comm = own.pid, own.comm
-		} else if s.Inode != 0 {
-			unknown++
 		}
 	}
-	if unknown > 0 && c.owners.denied > 0 {
+	mayTrace := netns.HasPtrace()
+	if n := c.owners.hidden(mayTrace); n > 0 {
+		why := "that needs CAP_SYS_PTRACE"
+		if mayTrace {
+			why = "though CAP_SYS_PTRACE is there (a security module or a user namespace forbids it)"
+		}
 		r.problems = append(r.problems, event.Problem{Reason: netns.ReasonNoPermission, Detail: fmt.Sprintf(
-			"the owners of %d of %d sockets are not known: /proc/PID/fd of %d processes cannot be read, that needs CAP_SYS_PTRACE",
-			unknown, len(inodes), c.owners.denied)})
+			"the owners of %d of %d sockets are not known: /proc/PID/fd of %d processes cannot be read, %s",
+			n, len(inodes), c.owners.denied, why)})
 	}
 }
 

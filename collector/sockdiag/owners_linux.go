@@ -34,14 +34,17 @@ type owners struct {
 	byInode map[uint32]owner
 	walked  bool
 	walkNS  int64
-	// missing are the inodes that the last walk did not find, denied the
-	// processes it could not look into.
-	missing map[uint32]int64
+	// missing are the inodes that walks did not find, denied the processes
+	// that the last walk could not look into.
+	missing map[uint32]missed
 	denied  int
 }
 
+// missed is when walks did not find an inode.
+type missed struct{ firstNS, lastNS int64 }
+
 func newOwners(proc string) *owners {
-	return &owners{proc: proc, byInode: make(map[uint32]owner), missing: make(map[uint32]int64)}
+	return &owners{proc: proc, byInode: make(map[uint32]owner), missing: make(map[uint32]missed)}
 }
 
 // resolve finds the owners of the given socket inodes and forgets all others.
@@ -92,8 +95,8 @@ func (o *owners) walkDue(nowNS int64, need map[uint32]bool) bool {
 		return false
 	}
 	for inode := range need {
-		since, missed := o.missing[inode]
-		if !missed || nowNS < since || nowNS-since >= ownerTTL {
+		m, known := o.missing[inode]
+		if !known || nowNS < m.lastNS || nowNS-m.lastNS >= ownerTTL {
 			return true
 		}
 	}
@@ -109,10 +112,29 @@ func (o *owners) walk(nowNS int64, need map[uint32]bool) {
 		}
 		o.look(nowNS, pid, need)
 	}
-	clear(o.missing)
 	for inode := range need {
-		o.missing[inode] = nowNS
+		m, known := o.missing[inode]
+		if !known {
+			m.firstNS = nowNS
+		}
+		m.lastNS = nowNS
+		o.missing[inode] = m
 	}
+}
+
+// hidden counts the inodes whose owner is kept from us. With CAP_SYS_PTRACE
+// few processes are, so an inode counts only when a walk a minute later missed
+// it again: else its socket was probably just being closed.
+func (o *owners) hidden(mayTrace bool) (n int) {
+	if o.denied == 0 {
+		return 0
+	}
+	for _, m := range o.missing {
+		if !mayTrace || m.lastNS-m.firstNS >= ownerTTL {
+			n++
+		}
+	}
+	return n
 }
 
 // look takes from need what process pid holds.

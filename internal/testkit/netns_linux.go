@@ -3,13 +3,15 @@ package testkit
 import (
 	"os"
 	"runtime"
+	"strings"
 	"testing"
 
 	"golang.org/x/sys/unix"
 )
 
-// InNetns runs f on a thread of its own inside the named network namespace:
-// sockets that f itself makes (not other goroutines) belong there.
+// InNetns runs f on a thread of its own inside a network namespace, given by
+// name or by the path of its file: sockets that f itself makes (not other
+// goroutines) belong there.
 func InNetns(t testing.TB, name string, f func() error) {
 	t.Helper()
 	RequireRoot(t)
@@ -17,7 +19,11 @@ func InNetns(t testing.TB, name string, f func() error) {
 	go func() {
 		runtime.LockOSThread() // never unlocked: the runtime ends the thread
 		done <- func() error {
-			ns, err := os.Open("/run/netns/" + name)
+			path := name
+			if !strings.HasPrefix(path, "/") {
+				path = "/run/netns/" + name
+			}
+			ns, err := os.Open(path)
 			if err != nil {
 				return err
 			}
