@@ -116,11 +116,11 @@ func (v verdict) check(results []trial.Result) []finding {
 		medianShare = trial.Median(share)
 	}
 	return []finding{
-		{fmt.Sprintf("every request answered with HTTP 200 (%d not)", notOK), notOK == 0},
+		{fmt.Sprintf("every request answered with HTTP 200 (%d of %d)", len(results)-notOK, len(results)), notOK == 0},
 		{fmt.Sprintf("every request of the blocks judged (%d not)", unjudged), unjudged == 0},
 		{fmt.Sprintf("at %s no request slow (%d were)", v.control, controlSlow), controlSlow == 0},
 		{fmt.Sprintf("every request below %.2f of the %s median found (%d missed), none above %.2f (%d)", surelySlow, v.control, missed, surelyFine, invented), missed == 0 && invented == 0},
-		{fmt.Sprintf("at %s at least %.0f%% slow: without any log line saying so (%d of %d)", v.strong, 100*wantFound, strongSlow, strongAll), float64(strongSlow) >= wantFound*float64(strongAll) && strongSlow > 0},
+		{fmt.Sprintf("at %s at least %.0f%% slow (%d of %d)", v.strong, 100*wantFound, strongSlow, strongAll), float64(strongSlow) >= wantFound*float64(strongAll) && strongSlow > 0},
 		{fmt.Sprintf("no other leg than %s named (%d wrong)", v.faulty, wrong), wrong == 0},
 		{fmt.Sprintf("%s named for at least 90%% of the slow ones at %s (%d without a name)", v.faulty, v.strong, unnamed), 10*unnamed <= strongSlow},
 		{fmt.Sprintf("its median share of the excess at least %.1f (%.2f)", wantShare, medianShare), medianShare >= wantShare},

@@ -114,6 +114,9 @@ func Run(ctx context.Context, o Options, out io.Writer) (err error) {
 		return err
 	}
 	failed := report.write(ctx)
+	if ctx.Err() != nil {
+		return ctx.Err()
+	}
 	if o.Keep {
 		if err := keep(ctx, c, exporter, out); err != nil {
 			return err

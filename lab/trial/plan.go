@@ -145,18 +145,34 @@ func (p *Plan) requests(ctx context.Context, c *lab.Cluster, concurrency, n int)
 	return answers
 }
 
-// Join gives each result the row that ended within it. Requests that overlap
-// cannot be told apart by their times.
+// Join gives each result the row whose phase lies within it, judged by the
+// middle of the phase: the ends are noted by two programs. Requests that
+// overlap cannot be told apart by their times.
 func Join(results []Result, rows []event.Row) {
 	for i := range results {
 		r := &results[i]
 		for k := range rows {
-			if end := time.Unix(0, rows[k].EndNS); end.After(r.Start) && end.Before(r.End.Add(joinSlack)) {
+			if at := middle(rows[k]); at.After(r.Start) && at.Before(r.End) {
 				r.Row = &rows[k]
 			}
 		}
 	}
 }
 
-// joinSlack: the proxy's end of a request may be noted after the client's.
-const joinSlack = time.Millisecond
+func middle(r event.Row) time.Time {
+	from := r.StartNS
+	if from == 0 {
+		from = r.EndNS
+	}
+	return time.Unix(0, from+(r.EndNS-from)/2)
+}
+
+// During picks the rows whose phase lies within an act.
+func (a Act) During(rows []event.Row) (out []event.Row) {
+	for _, r := range rows {
+		if at := middle(r); at.After(a.From) && at.Before(a.To) {
+			out = append(out, r)
+		}
+	}
+	return out
+}

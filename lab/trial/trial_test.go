@@ -87,7 +87,11 @@ func TestJoin(t *testing.T) {
 		result("c", 5*time.Second, time.Second, 1, "", ""),
 	}
 	at := func(d time.Duration) int64 { return time.Unix(1000, 0).Add(d).UnixNano() }
-	rows := []event.Row{{ID: "first", EndNS: at(time.Second + 50*time.Microsecond)}, {ID: "second", EndNS: at(1900 * time.Millisecond)}, {ID: "other", EndNS: at(3 * time.Second)}}
+	rows := []event.Row{
+		{ID: "first", StartNS: at(time.Second / 2), EndNS: at(time.Second + 5*time.Millisecond)},
+		{ID: "second", EndNS: at(1900 * time.Millisecond)},
+		{ID: "other", StartNS: at(2500 * time.Millisecond), EndNS: at(3 * time.Second)},
+	}
 	Join(results, rows)
 	for i, want := range []string{"first", "second", ""} {
 		got := ""

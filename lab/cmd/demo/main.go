@@ -44,15 +44,15 @@ func run(stdout, stderr io.Writer) int {
 	switch {
 	case err == nil:
 		return 0
+	case errors.Is(err, demo.ErrNotShown):
+		fmt.Fprintln(stderr, "demo:", err)
+		return exitNotShown
 	case ctx.Err() != nil:
 		fmt.Fprintln(stderr, "\ndemo: interrupted; everything it started has been removed")
 		if !errors.Is(err, context.Canceled) {
 			fmt.Fprintln(stderr, "demo:", err)
 		}
 		return exitInterrupted
-	case errors.Is(err, demo.ErrNotShown):
-		fmt.Fprintln(stderr, "demo:", err)
-		return exitNotShown
 	default:
 		fmt.Fprintln(stderr, "demo:", err)
 		return exitCannot

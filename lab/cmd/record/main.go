@@ -161,32 +161,41 @@ func record(ctx context.Context, f flags, s trial.Scenario, stdout io.Writer) (e
 
 // describe prints the truth beside what was said live.
 func describe(w io.Writer, s trial.Scenario, acts []trial.Act, rows []event.Row) {
-	var results []trial.Result
-	for _, a := range acts {
-		results = append(results, a.Results...)
-	}
-	lines := trial.Summarise(results, []string{acts[0].Condition, acts[1].Condition})
-	base := lines[0].Median
-	slow, said := 0, map[string]int{}
-	for _, r := range acts[1].Results {
-		if r.Err != nil || r.Rate() < base/2 {
+	base, fault := acts[0], acts[1]
+	results := append(slices.Clone(base.Results), fault.Results...)
+	lines := trial.Summarise(results, []string{base.Condition, fault.Condition})
+	slow := 0
+	for _, r := range fault.Results {
+		if r.Err != nil || r.Rate() < lines[0].Median/2 {
 			slow++
 		}
 	}
+	fmt.Fprintf(w, "%-36s truth %-9s  %.0f -> %.0f tok/s, %d of %d below half", s.Name, s.Truth, lines[0].Median, lines[1].Median, slow, len(fault.Results))
+	for _, e := range fault.Evidence {
+		fmt.Fprintf(w, "; %s", e)
+	}
+	fmt.Fprintf(w, "; said live: %s", said(fault.During(rows)))
+	if before := base.During(rows); said(before) != "nothing" {
+		fmt.Fprintf(w, "; before the fault: %s", said(before))
+	}
+	fmt.Fprintln(w)
+}
+
+// said counts what slow rows were blamed on.
+func said(rows []event.Row) string {
+	counts := map[string]int{}
 	for _, r := range rows {
 		if r.Verdict == event.VerdictSlow {
-			said[fmt.Sprintf("%s %s", r.Cause, r.Leg)]++
+			counts[strings.TrimSpace(fmt.Sprintf("%s %s", r.Cause, r.Leg))]++
 		}
 	}
-	var evidence []string
-	for _, e := range acts[1].Evidence {
-		evidence = append(evidence, e.String())
+	if len(counts) == 0 {
+		return "nothing"
 	}
 	var words []string
-	for what, n := range said {
-		words = append(words, fmt.Sprintf("%d %s", n, strings.TrimSpace(what)))
+	for what, n := range counts {
+		words = append(words, fmt.Sprintf("%d %s", n, what))
 	}
 	slices.Sort(words)
-	fmt.Fprintf(w, "%-36s truth %-9s  %.0f -> %.0f tok/s, %d of %d below half; %s; said live: %s\n", s.Name, s.Truth, base, lines[1].Median,
-		slow, len(acts[1].Results), strings.Join(evidence, ", "), strings.Join(words, ", "))
+	return strings.Join(words, ", ")
 }
