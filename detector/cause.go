@@ -128,29 +128,29 @@ func growth(excess, base float64) float64 {
 // judgeLeg turns the testimony of a leg into a cause.
 func judgeLeg(s *suspectLeg, c *CauseConfig) finding {
 	says, need := &s.says, c.LegShare*s.excess
-	lost := says.lost + says.silent
+	lost, silent := says.lost, says.silent+says.mute
 	if says.qdiscDrops > 0 {
-		says.lost, says.silent = lost, 0
+		lost, silent = lost+silent, 0
 	}
 	ms := func(ns float64) float64 { return ns / 1e6 }
 	switch {
-	case lost >= need && says.hard():
+	case lost+silent >= need && says.hard():
 		return finding{cause: event.CauseLoss, detail: fmt.Sprintf("%.0f of %.0f ms in %d exchanges with loss: %s",
-			ms(lost), ms(s.excess), says.lostTurns+says.silentTurns, says.summary())}
-	case lost >= need && says.host >= c.ExamineShare*s.excess:
-		// No segment was seen lost, and the same process stalled for shorter
+			ms(lost+silent), ms(s.excess), says.lostTurns+says.silentTurns+says.muteTurns, says.summary())}
+	case silent+says.host >= need && silent >= need/2 && says.host >= c.ExamineShare*s.excess:
+		// No segment was seen lost, and the same process stalled for other
 		// times too: the long silences are its own.
-		return finding{cause: event.CausePeerHost, detail: fmt.Sprintf("%.0f of %.0f ms: %s", ms(lost+says.host), ms(s.excess), says.summary())}
-	case lost >= need:
+		return finding{cause: event.CausePeerHost, detail: fmt.Sprintf("%.0f of %.0f ms: %s", ms(silent+says.host), ms(s.excess), says.summary())}
+	case silent >= need:
 		return finding{cause: event.CauseLoss, detail: fmt.Sprintf("loss_or_stalled_peer: %.0f of %.0f ms in %d silences of %s and more, longest gap %s",
-			ms(lost), ms(s.excess), says.silentTurns, c.RTOGap, time.Duration(says.maxGap).Round(time.Millisecond))}
+			ms(silent), ms(s.excess), says.silentTurns+says.muteTurns, c.RTOGap, time.Duration(says.maxGap).Round(time.Millisecond))}
 	case says.acked >= need && (says.late >= need || says.trips >= need):
 		return finding{cause: event.CauseDelay, detail: fmt.Sprintf("%.0f of %.0f ms: requests ACKed late by %s, %d of %d exchanges",
 			ms(max(says.late, says.acked)), ms(s.excess), time.Duration(says.acked/float64(max(1, says.turns))).Round(10*time.Microsecond), says.lateTurns, says.turns)}
 	case says.even >= need && says.paced >= need/2:
 		return finding{cause: event.CauseDelay, detail: fmt.Sprintf("rate_limit: %.0f of %.0f ms in %d replies that came evenly slow, nothing lost",
 			ms(says.even), ms(s.excess), says.evenTurns)}
-	case says.host >= need && lost < c.ExamineShare*s.excess:
+	case says.host >= need && lost+silent < c.ExamineShare*s.excess:
 		return finding{cause: event.CausePeerHost, detail: fmt.Sprintf("%.0f of %.0f ms in %d exchanges ACKed early and answered late, %d tail probes answered by DSACKs",
 			ms(says.host), ms(s.excess), says.hostTurns, says.probes)}
 	}
@@ -170,6 +170,7 @@ func (t *testimony) summary() string {
 	add(t.timeouts, "%d exchanges with RTO or fast retransmits", t.timeouts)
 	add(int(min(t.qdiscDrops, 1<<31)), "%d drops by its device's queue", t.qdiscDrops)
 	add(t.silentTurns, "%d long silences, %.0f ms", t.silentTurns, t.silent/1e6)
+	add(t.muteTurns, "%d first bytes late by a timeout, %.0f ms", t.muteTurns, t.mute/1e6)
 	add(t.lateTurns, "%d ACKed late, %.0f ms", t.lateTurns, t.late/1e6)
 	add(t.evenTurns, "%d evenly slow, %.0f ms", t.evenTurns, t.even/1e6)
 	add(t.hostTurns, "%d answered late, %.0f ms", t.hostTurns, t.host/1e6)

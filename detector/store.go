@@ -32,6 +32,11 @@ func (s *store) add(e *event.Exchange) {
 	}
 	t := makeTurn(e)
 	t.class = l.classOf(e.RequestBytes, e.ReplyBytes)
+	removed, gone := l.turns.supersede(&t)
+	s.turns -= removed
+	if gone {
+		return
+	}
 	if t.sendNS < s.foldedNS {
 		s.addLate(l, &t)
 		if t.endNS <= s.foldedNS {

@@ -11,20 +11,21 @@ const slotNS = int64(100e6)
 // slot sums what one leg did in one stretch of slotNS: all that the ledger and
 // the witnesses need of exchanges that are no longer kept one by one.
 type slot struct {
-	index                               int64   // Unix time / slotNS
-	busy                                float32 // ns, shared with other legs as in occupancy
-	lost, silent, late, even, host      float32
-	acked, trips, paced                 float32
-	maxGapMS                            uint16
-	turns, outOfOrder, resent           uint16
-	timeouts, probes                    uint8
-	lostN, silentN, lateN, evenN, hostN uint8
+	index                                      int64   // Unix time / slotNS
+	busy                                       float32 // ns, shared with other legs as in occupancy
+	lost, silent, mute, late, even, host       float32
+	acked, trips, paced                        float32
+	maxGapMS                                   uint16
+	turns, outOfOrder, resent                  uint16
+	timeouts, probes                           uint8
+	lostN, silentN, muteN, lateN, evenN, hostN uint8
 }
 
 // add takes a testimony that falls into the slot.
 func (s *slot) add(t *testimony) {
 	s.lost += float32(t.lost)
 	s.silent += float32(t.silent)
+	s.mute += float32(t.mute)
 	s.late += float32(t.late)
 	s.even += float32(t.even)
 	s.host += float32(t.host)
@@ -39,6 +40,7 @@ func (s *slot) add(t *testimony) {
 	s.probes = saturate(s.probes, t.probes)
 	s.lostN = saturate(s.lostN, t.lostTurns)
 	s.silentN = saturate(s.silentN, t.silentTurns)
+	s.muteN = saturate(s.muteN, t.muteTurns)
 	s.lateN = saturate(s.lateN, t.lateTurns)
 	s.evenN = saturate(s.evenN, t.evenTurns)
 	s.hostN = saturate(s.hostN, t.hostTurns)
@@ -55,6 +57,7 @@ func saturate[T uint8 | uint16](have T, more int) T {
 func (s *slot) testify(t *testimony, part float64) {
 	t.lost += float64(s.lost) * part
 	t.silent += float64(s.silent) * part
+	t.mute += float64(s.mute) * part
 	t.late += float64(s.late) * part
 	t.even += float64(s.even) * part
 	t.host += float64(s.host) * part
@@ -69,6 +72,7 @@ func (s *slot) testify(t *testimony, part float64) {
 	t.probes += int(s.probes)
 	t.lostTurns += int(s.lostN)
 	t.silentTurns += int(s.silentN)
+	t.muteTurns += int(s.muteN)
 	t.lateTurns += int(s.lateN)
 	t.evenTurns += int(s.evenN)
 	t.hostTurns += int(s.hostN)

@@ -48,6 +48,8 @@ type turnRing struct {
 	ring []turn // length is a power of two
 	head int
 	n    int
+	// opens counts turns that are open and have no reply byte.
+	opens int
 }
 
 func (r *turnRing) at(i int) *turn { return &r.ring[(r.head+i)&(len(r.ring)-1)] }
@@ -62,6 +64,7 @@ func (r *turnRing) put(t turn) bool {
 	if i > 0 {
 		if old := r.at(i - 1); old.sendNS == t.sendNS && old.socket == t.socket {
 			if replaces(&t, old) {
+				r.opens += count(unanswered(&t)) - count(unanswered(old))
 				t.learned = old.learned
 				*old = t
 				r.reach(i - 1)
@@ -77,9 +80,48 @@ func (r *turnRing) put(t turn) bool {
 		*r.at(j) = *r.at(j - 1)
 	}
 	*r.at(i) = t
+	r.opens += count(unanswered(&t))
 	r.reach(i)
 	return true
 }
+
+func count(b bool) int {
+	if b {
+		return 1
+	}
+	return 0
+}
+
+// supersede settles open looks: the exchanges of a socket follow each other, so
+// a look without a reply byte that another send came after was at a request
+// still being written, and the exchange begins with the last send. It removes
+// such looks and reports how many, and whether t is one itself.
+func (r *turnRing) supersede(t *turn) (removed int, gone bool) {
+	if t.socket == 0 {
+		return 0, false
+	}
+	if unanswered(t) {
+		for i := r.n - 1; i >= 0 && r.at(i).sendNS > t.sendNS; i-- {
+			if r.at(i).socket == t.socket {
+				return 0, true
+			}
+		}
+	}
+	for i := r.n - 1; i >= 0 && r.opens > 0; i-- {
+		if old := r.at(i); unanswered(old) && old.socket == t.socket && old.sendNS < t.sendNS {
+			for j := i; j < r.n-1; j++ {
+				*r.at(j) = *r.at(j + 1)
+			}
+			r.n--
+			r.opens--
+			r.reach(i)
+			removed++
+		}
+	}
+	return removed, false
+}
+
+func unanswered(t *turn) bool { return t.open && t.first == 0 }
 
 // find returns the index of an earlier look at the same exchange, or -1.
 func (r *turnRing) find(t *turn) int {
@@ -131,6 +173,9 @@ func (r *turnRing) grow() {
 
 // dropOldest forgets n turns.
 func (r *turnRing) dropOldest(n int) {
+	for i := 0; i < n && r.opens > 0; i++ {
+		r.opens -= count(unanswered(r.at(i)))
+	}
 	r.head = (r.head + n) & (len(r.ring) - 1)
 	r.n -= n
 }

@@ -14,6 +14,7 @@ type testimony struct {
 
 	lost   float64 // a segment was surely lost in this exchange
 	silent float64 // silence of a retransmission timeout, and no other trace
+	mute   float64 // ACKed early, and the first byte late by just such a timeout
 	late   float64 // the request was ACKed late and the reply came right after
 	even   float64 // the reply came evenly slow
 	host   float64 // ACKed early, answered late; or one gap too short for a timeout
@@ -24,10 +25,10 @@ type testimony struct {
 	acked, trips, paced float64
 
 	// Evidence in numbers, for the detail.
-	lostTurns, silentTurns, lateTurns, evenTurns, hostTurns int
-	outOfOrder, resent, timeouts, probes                    int
-	maxGap                                                  int64
-	qdiscDrops                                              uint64
+	lostTurns, silentTurns, muteTurns, lateTurns, evenTurns, hostTurns int
+	outOfOrder, resent, timeouts, probes                               int
+	maxGap                                                             int64
+	qdiscDrops                                                         uint64
 }
 
 // hard reports a witness of loss that nothing else can explain.
@@ -43,6 +44,13 @@ type usual struct{ ack, gap float64 }
 // dsackDelay is how much later than its retransmit a DSACK may be counted: it
 // comes back one round trip later, when the next exchange has begun.
 const dsackDelay = int64(1e9)
+
+// A first retransmission timeout takes 200 ms, the round trip and a few ticks;
+// 204 to 264 ms were seen. A process that has no CPU knows no such number.
+const (
+	timeoutFloor   = 200e6
+	timeoutCeiling = 280e6
+)
 
 // hearing holds the scratch space for hearing the witnesses of one leg.
 type hearing struct {
@@ -116,6 +124,10 @@ func (h *hearing) examine(l *leg, t *turn, clip int64, ends bool, resent int, ti
 	case seen.lateBody >= 0.5*excess && float64(t.stall) <= c.EvenGap*seen.body:
 		out.even += own
 		out.evenTurns += count
+	case seen.answer >= rto && seen.answer >= timeoutFloor && seen.answer < timeoutCeiling:
+		// A reply of one segment leaves no gap when it is lost.
+		out.mute += own
+		out.muteTurns += count
 	case seen.answer >= excess/3 || float64(t.stall) >= 0.5*excess:
 		out.host += own
 		out.hostTurns += count
