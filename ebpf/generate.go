@@ -21,7 +21,7 @@
 //
 // Kernel memory is bounded at load time: the ring (Options.RingBytes, 1 MiB)
 // and the socket table (Options.MaxSockets, 4096 at about 300 bytes each),
-// both allocated up front, and about 100 KB for the ports (256) and
+// both allocated up front, 8 KB for the ports and about 100 KB for the
 // namespaces (1024). What does not fit is counted: see Losses.
 package ebpf
 

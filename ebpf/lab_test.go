@@ -27,10 +27,13 @@ const (
 
 type lab struct {
 	clientInode, serverInode uint32
+	clientBuffer             int // SO_RCVBUF of the next clients; 0 is the kernel's choice
 }
 
 func newLab(t testing.TB) *lab {
 	t.Helper()
+	testkit.RequireRoot(t)
+	lockLab(t)
 	testkit.Netns(t, clientNetns)
 	testkit.Netns(t, serverNetns)
 	testkit.Run(t, "ip", "-n", clientNetns, "link", "add", "gfe0", "type", "veth", "peer", "name", "gfe0", "netns", serverNetns)
@@ -40,6 +43,19 @@ func newLab(t testing.TB) *lab {
 		testkit.Run(t, "ip", "-n", ns, "link", "set", "gfe0", "up")
 	}
 	return &lab{clientInode: netnsInode(t, clientNetns), serverInode: netnsInode(t, serverNetns)}
+}
+
+// lockLab keeps two runs of these tests from taking each other's namespaces.
+func lockLab(t testing.TB) {
+	t.Helper()
+	f, err := os.Create("/run/lock/gf-ebpf-lab")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = f.Close() }) // first registered, so run last
+	if err := unix.Flock(int(f.Fd()), unix.LOCK_EX); err != nil {
+		t.Fatal(err)
+	}
 }
 
 func netnsInode(t testing.TB, name string) uint32 {
@@ -167,6 +183,11 @@ func (l *lab) dialFrom(t testing.TB, fam family, from, port int) (client, server
 	within(t, clientNetns, func() (err error) {
 		if client.fd, err = newSocket(fam.domain); err != nil {
 			return err
+		}
+		if l.clientBuffer != 0 {
+			if err := unix.SetsockoptInt(client.fd, unix.SOL_SOCKET, unix.SO_RCVBUF, l.clientBuffer); err != nil {
+				return err
+			}
 		}
 		if from != 0 {
 			if err := unix.Bind(client.fd, sockaddr(fam.domain, fam.local, from)); err != nil {
@@ -364,4 +385,8 @@ func ownComm(t testing.TB) string {
 		t.Fatal(err)
 	}
 	return strings.TrimSpace(string(b))
+}
+
+func hostPort(addr string, port int) string {
+	return netip.AddrPortFrom(netip.MustParseAddr(addr), uint16(port)).String()
 }

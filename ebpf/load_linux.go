@@ -17,7 +17,7 @@ import (
 // Options says what to watch and how much memory it may take.
 type Options struct {
 	// Ports are TCP ports of the servers: as a peer's port they make a client
-	// leg, as a local port a server leg. At most MaxPorts.
+	// leg, as a local port a server leg.
 	Ports []uint16
 	// Namespaces are inodes of network namespaces. Sockets of all others are
 	// left alone; without any, nothing is seen. At most MaxNamespaces.
@@ -34,9 +34,8 @@ type Options struct {
 	sendHook string
 }
 
-// Bounds of what can be watched, and the sizes taken for 0.
+// The bound of what can be watched, and the sizes taken for 0.
 const (
-	MaxPorts          = 256
 	MaxNamespaces     = 1024
 	DefaultMaxSockets = 4096
 	DefaultRingBytes  = 1 << 20
@@ -133,7 +132,6 @@ func configure(k *kernel, opts *Options) (*ebpf.CollectionSpec, error) {
 	if err := spec.Variables[probesVarRetransmitHasErr].Set(hasErr); err != nil {
 		return nil, err
 	}
-	spec.Maps[probesMapPorts].MaxEntries = MaxPorts
 	spec.Maps[probesMapNamespaces].MaxEntries = MaxNamespaces
 	spec.Maps[probesMapSockets].MaxEntries = opts.MaxSockets
 	spec.Maps[probesMapEvents].MaxEntries = opts.RingBytes

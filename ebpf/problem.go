@@ -19,7 +19,7 @@ const (
 	ReasonNotSupported    = "not_supported"     // this kernel has no such hook, map or helper
 	ReasonRefusedByKernel = "refused_by_kernel" // it has, and refuses ours
 	ReasonNoMemory        = "no_memory"         // maps do not fit, or RLIMIT_MEMLOCK before 5.11
-	ReasonBadOptions      = "bad_options"       // more ports or namespaces than fit
+	ReasonBadOptions      = "bad_options"       // more namespaces than fit
 )
 
 // problem says what is lost with what, and why. privileged: the caller holds
@@ -67,7 +67,7 @@ var (
 
 // LimitError says that something to watch does not fit its table.
 type LimitError struct {
-	What string // ports, namespaces
+	What string // namespaces
 	Got  int
 	Max  int
 }

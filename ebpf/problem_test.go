@@ -28,7 +28,7 @@ func TestReason(t *testing.T) {
 		{"memlock", wrap(syscall.ENOMEM), true, ReasonNoMemory},
 		{"verifier", wrap(&ebpf.VerifierError{Cause: syscall.EINVAL}), true, ReasonRefusedByKernel},
 		{"verifier, too complex", wrap(&ebpf.VerifierError{Cause: syscall.E2BIG}), true, ReasonRefusedByKernel},
-		{"limit", wrap(&LimitError{"ports", 300, MaxPorts}), true, ReasonBadOptions},
+		{"limit", wrap(&LimitError{"namespaces", 2000, MaxNamespaces}), true, ReasonBadOptions},
 		{"anything", errors.New("odd"), true, ReasonRefusedByKernel},
 	} {
 		t.Run(test.name, func(t *testing.T) {

@@ -13,9 +13,13 @@ static __always_inline void count_lost(__u32 reason)
 		(*n)++;
 }
 
+/* port is in host order. */
 static __always_inline int port_watched(__u16 port)
 {
-	return bpf_map_lookup_elem(&ports, &port) != 0;
+	__u32 word = port / 64;
+	__u64 *bits = bpf_map_lookup_elem(&ports, &word);
+
+	return bits && *bits >> (port % 64) & 1;
 }
 
 static __always_inline int namespace_watched(const struct sock *sk)

@@ -19,8 +19,8 @@ func (w *watched) has(port uint16, namespace uint32) bool {
 }
 
 // Watch replaces the ports and namespaces to watch while the programs run.
-// Sockets that are no longer watched are forgotten at the next Open. The error
-// is a *LimitError, and nothing has changed, when they do not fit.
+// Sockets that are no longer watched are forgotten at the next Open. With more
+// than MaxNamespaces nothing changes and the error is a *LimitError.
 func (p *Probes) Watch(ports []uint16, namespaces []uint32) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -29,9 +29,6 @@ func (p *Probes) Watch(ports []uint16, namespaces []uint32) error {
 
 func (p *Probes) watch(ports []uint16, namespaces []uint32) error {
 	next := watched{unique(ports), unique(namespaces)}
-	if len(next.ports) > MaxPorts {
-		return &LimitError{"ports", len(next.ports), MaxPorts}
-	}
 	if len(next.namespaces) > MaxNamespaces {
 		return &LimitError{"namespaces", len(next.namespaces), MaxNamespaces}
 	}
@@ -40,7 +37,7 @@ func (p *Probes) watch(ports []uint16, namespaces []uint32) error {
 	}
 	// Tables can be full: what goes makes room first.
 	err := errors.Join(
-		replace(p.maps[probesMapPorts], p.watched.ports, next.ports),
+		setPorts(p.maps[probesMapPorts], p.watched.ports, next.ports),
 		replace(p.maps[probesMapNamespaces], p.watched.namespaces, next.namespaces),
 	)
 	if err != nil {
@@ -50,8 +47,26 @@ func (p *Probes) watch(ports []uint16, namespaces []uint32) error {
 	return nil
 }
 
+// setPorts makes the port bits those of next; only words that held or will
+// hold a bit are written.
+func setPorts(m *ebpf.Map, now, next []uint16) error {
+	words := map[uint32]uint64{}
+	for _, port := range now {
+		words[uint32(port)/64] = 0
+	}
+	for _, port := range next {
+		words[uint32(port)/64] |= 1 << (port % 64)
+	}
+	for word, bits := range words {
+		if err := m.Put(word, bits); err != nil {
+			return fmt.Errorf("watch ports from %d: %w", word*64, err)
+		}
+	}
+	return nil
+}
+
 // replace makes a set map hold next instead of now.
-func replace[K uint16 | uint32](m *ebpf.Map, now, next []K) error {
+func replace(m *ebpf.Map, now, next []uint32) error {
 	for _, k := range now {
 		if slices.Contains(next, k) {
 			continue

@@ -2,6 +2,7 @@ package ebpf
 
 import (
 	"errors"
+	"slices"
 	"testing"
 
 	"grayfail/event"
@@ -130,31 +131,51 @@ func TestWatch(t *testing.T) {
 
 func TestWatchLimits(t *testing.T) {
 	p := load(t, Options{Ports: []uint16{1}, Namespaces: []uint32{1}})
-	ports := make([]uint16, MaxPorts+1)
-	for i := range ports {
-		ports[i] = uint16(i + 1)
-	}
 	namespaces := make([]uint32, MaxNamespaces+1)
 	for i := range namespaces {
 		namespaces[i] = uint32(i + 1)
 	}
 	var limit *LimitError
-	if err := p.Watch(ports, nil); !errors.As(err, &limit) || limit.Max != MaxPorts {
-		t.Errorf("one port too many: %v", err)
-	}
 	if err := p.Watch(nil, namespaces); !errors.As(err, &limit) || limit.Max != MaxNamespaces {
 		t.Errorf("one namespace too many: %v", err)
 	}
-	// Full tables are exchanged for other full ones.
+	// A full table is exchanged for another full one.
 	for range 2 {
-		if err := p.Watch(ports[1:], namespaces[1:]); err != nil {
+		if err := p.Watch(nil, namespaces[1:]); err != nil {
 			t.Error(err)
 		}
-		if err := p.Watch(ports[:MaxPorts], namespaces[:MaxNamespaces]); err != nil {
+		if err := p.Watch(nil, namespaces[:MaxNamespaces]); err != nil {
 			t.Error(err)
 		}
 	}
-	if _, problems := Load(Options{Ports: ports}); len(problems) != 1 || problems[0].Reason != ReasonBadOptions {
-		t.Errorf("problems %+v", problems)
+	q, problems := Load(Options{Namespaces: namespaces})
+	t.Cleanup(func() { _ = q.Close() })
+	if len(problems) != 1 || problems[0].Reason != ReasonBadOptions || !q.Available() {
+		t.Errorf("problems %+v, available %t", problems, q.Available())
+	}
+}
+
+// TestPortBits: every port is its own bit, and what goes leaves the others.
+func TestPortBits(t *testing.T) {
+	p := load(t, Options{})
+	for _, ports := range [][]uint16{{0, 63, 64, 50052, 65535}, {63, 50052, 50053}, {}} {
+		if err := p.Watch(ports, nil); err != nil {
+			t.Fatal(err)
+		}
+		var got []uint16
+		for word := range uint32(1024) {
+			var bits uint64
+			if err := p.maps[probesMapPorts].Lookup(word, &bits); err != nil {
+				t.Fatal(err)
+			}
+			for bit := range uint32(64) {
+				if bits>>bit&1 != 0 {
+					got = append(got, uint16(word*64+bit))
+				}
+			}
+		}
+		if !slices.Equal(got, ports) {
+			t.Errorf("ports %v, want %v", got, ports)
+		}
 	}
 }
