@@ -40,8 +40,8 @@ type Config struct {
 	// correlation, Permutations and Seed make its p-value.
 	CorrelateOver, Permutations int
 	Seed                        uint64
-	// KeepScores returns the scores of each step in Output, for replay.
-	KeepScores bool
+	// Verbose fills in Output.Requests and Output.Scores, for replay.
+	Verbose bool
 }
 
 // CauseConfig holds the thresholds of section "cause": shares are of the

@@ -113,12 +113,11 @@ func (d *Detector) Leg(c event.LegChange) {
 
 // Output is what became known in one step. All of it belongs to the caller.
 type Output struct {
-	// Requests that were judged, in the order of judgement.
-	Requests []event.Request
-	// Rows of those requests: decode, then prefill; none for canceled ones.
+	// Rows of the requests judged: decode, then prefill; none for canceled ones.
 	Rows []event.Row
-	// Scores pair the decode rows that have an r with the legs' evidence; only
-	// with Config.KeepScores.
+	// Requests that were judged, canceled ones too, and the scores of those
+	// whose decode phase has an r: only with Config.Verbose.
+	Requests       []event.Request
 	Scores         []Score
 	Opened, Closed []event.Episode
 }
@@ -143,10 +142,12 @@ func (d *Detector) judgeUntil(untilNS int64) Output {
 	if due == 0 {
 		return Output{}
 	}
-	out := Output{Requests: d.slab.requests(due), Rows: d.slab.rows(2 * due)}
+	out := Output{Rows: d.slab.rows(2 * due)}
 	for range due {
 		r := d.queue.pop()
-		out.Requests = append(out.Requests, *r)
+		if d.cfg.Verbose {
+			out.Requests = append(out.Requests, *r)
+		}
 		d.judge(r, &out)
 		d.queue.remember(r)
 	}

@@ -81,7 +81,7 @@ func (d *Detector) score(s *series, row *event.Row, r *event.Request, out *Outpu
 		}
 		sc.Evidence = append(sc.Evidence, e)
 	}
-	if d.cfg.KeepScores {
+	if d.cfg.Verbose {
 		kept := *sc
 		kept.Evidence = append([]Evidence(nil), sc.Evidence...)
 		out.Scores = append(out.Scores, kept)

@@ -8,8 +8,15 @@ package detector
 // with a virtual clock that runs at 1/k while k legs are busy: what a leg took
 // is how far that clock went between its start and its end.
 type occupancy struct {
-	cursors []cursor // a heap by next
+	cursors []cursor
+	heap    []next
 	busy    []legBusy
+}
+
+// next is when a cursor moves on; the heap has the earliest first.
+type next struct {
+	ns     int64
+	cursor int32
 }
 
 // legBusy is what one leg took, in ns.
@@ -27,9 +34,7 @@ type cursor struct {
 	fromNS, toNS   int64
 	startNS, endNS int64 // the current interval
 	inside         bool
-	nextNS         int64 // when it starts or ends
-	at             float64
-	busy           int // index of its entry
+	at             float64 // the virtual clock at its start
 }
 
 // advance finds the next busy interval: turns of parallel sockets that touch
@@ -62,78 +67,74 @@ func (c *cursor) advance(turns *int) bool {
 // measure fills o.busy with the legs that were busy in from..to, in the order
 // of the leg table.
 func (o *occupancy) measure(legs []*leg, fromNS, toNS int64) {
-	o.cursors, o.busy = o.cursors[:0], o.busy[:0]
+	o.cursors, o.heap, o.busy = o.cursors[:0], o.heap[:0], o.busy[:0]
 	for _, l := range legs {
-		c := cursor{leg: l, fromNS: fromNS, toNS: toNS, busy: len(o.busy)}
 		if l.turns.n == 0 {
 			continue
 		}
+		c := cursor{leg: l, fromNS: fromNS, toNS: toNS}
 		if c.i, c.i1 = l.turns.window(fromNS, toNS); c.i == c.i1 {
 			continue
 		}
 		b := legBusy{leg: l}
 		if c.advance(&b.turns) {
-			c.nextNS = c.startNS
-			o.busy = append(o.busy, b)
-			o.push(c)
+			o.heap = append(o.heap, next{c.startNS, int32(len(o.cursors))})
+			o.cursors, o.busy = append(o.cursors, c), append(o.busy, b)
 		}
+	}
+	for i := len(o.heap)/2 - 1; i >= 0; i-- {
+		o.sink(i)
 	}
 	var clock float64
 	var nowNS int64
 	inside := 0
-	for len(o.cursors) > 0 {
-		c := &o.cursors[0]
+	for len(o.heap) > 0 {
+		top := &o.heap[0]
+		c, b := &o.cursors[top.cursor], &o.busy[top.cursor]
 		if inside > 0 {
-			clock += float64(c.nextNS-nowNS) / float64(inside)
+			clock += float64(top.ns-nowNS) / float64(inside)
 		}
-		nowNS = c.nextNS
-		switch {
-		case !c.inside:
-			c.inside, c.at, c.nextNS = true, clock, c.endNS
+		nowNS = top.ns
+		if !c.inside {
+			c.inside, c.at = true, clock
 			inside++
-		default:
-			b := &o.busy[c.busy]
+			top.ns = c.endNS
+		} else {
 			b.ns += clock - c.at
 			inside--
-			if !c.advance(&b.turns) {
-				last := len(o.cursors) - 1
-				o.cursors[0] = o.cursors[last]
-				o.cursors = o.cursors[:last]
-				break
+			c.inside = false
+			if c.advance(&b.turns) {
+				top.ns = c.startNS
+			} else {
+				last := len(o.heap) - 1
+				o.heap[0] = o.heap[last]
+				o.heap = o.heap[:last]
 			}
-			c.inside, c.nextNS = false, c.startNS
 		}
-		o.sink()
+		o.sink(0)
 	}
 }
 
-func (o *occupancy) push(c cursor) {
-	o.cursors = append(o.cursors, c)
-	for i := len(o.cursors) - 1; i > 0; {
-		parent := (i - 1) / 2
-		if o.cursors[parent].nextNS <= o.cursors[i].nextNS {
-			return
-		}
-		o.cursors[parent], o.cursors[i] = o.cursors[i], o.cursors[parent]
-		i = parent
+// sink restores the heap after element i moved on.
+func (o *occupancy) sink(i int) {
+	h := o.heap
+	if i >= len(h) {
+		return
 	}
-}
-
-// sink restores the heap after its first element moved on.
-func (o *occupancy) sink() {
-	h := o.cursors
-	for i := 0; ; {
+	x := h[i]
+	for {
 		child := 2*i + 1
 		if child >= len(h) {
-			return
+			break
 		}
-		if child+1 < len(h) && h[child+1].nextNS < h[child].nextNS {
+		if child+1 < len(h) && h[child+1].ns < h[child].ns {
 			child++
 		}
-		if h[i].nextNS <= h[child].nextNS {
-			return
+		if x.ns <= h[child].ns {
+			break
 		}
-		h[i], h[child] = h[child], h[i]
+		h[i] = h[child]
 		i = child
 	}
+	h[i] = x
 }

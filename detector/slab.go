@@ -5,9 +5,8 @@ import "grayfail/event"
 // slab hands out memory for rows in blocks, so that judging a request does not
 // allocate: a block belongs to the rows cut from it and goes with the last.
 type slab struct {
-	rowBlock     []event.Row
-	requestBlock []event.Request
-	floatBlock   []float64
+	rowBlock   []event.Row
+	floatBlock []float64
 }
 
 const slabRows = 256
@@ -20,15 +19,6 @@ func (s *slab) rows(n int) []event.Row {
 	at := len(s.rowBlock)
 	s.rowBlock = s.rowBlock[:at+n]
 	return s.rowBlock[at : at : at+n]
-}
-
-func (s *slab) requests(n int) []event.Request {
-	if cap(s.requestBlock)-len(s.requestBlock) < n {
-		s.requestBlock = make([]event.Request, 0, max(n, slabRows))
-	}
-	at := len(s.requestBlock)
-	s.requestBlock = s.requestBlock[:at+n]
-	return s.requestBlock[at : at : at+n]
 }
 
 // float returns a pointer to x that nobody else writes to.

@@ -24,7 +24,11 @@ func (w *window) at(i int) *sample { return &w.ring[(w.head+i)%len(w.ring)] }
 // add learns a sample; the oldest makes room.
 func (w *window) add(s sample) {
 	if w.len() == w.max {
-		w.dropOldest()
+		old := w.at(0)
+		w.replace(old.rate, s.rate)
+		*old = s
+		w.head = (w.head + 1) % len(w.ring)
+		return
 	}
 	if w.len() == len(w.ring) {
 		w.grow()
@@ -32,6 +36,20 @@ func (w *window) add(s sample) {
 	i, _ := slices.BinarySearch(w.sorted, s.rate)
 	w.sorted = slices.Insert(w.sorted, i, s.rate)
 	*w.at(w.len() - 1) = s
+}
+
+// replace puts a new rate among the sorted ones for an old one, moving only
+// what lies between them.
+func (w *window) replace(old, rate float64) {
+	i, _ := slices.BinarySearch(w.sorted, old)
+	j, _ := slices.BinarySearch(w.sorted, rate)
+	if i < j {
+		j--
+		copy(w.sorted[i:j], w.sorted[i+1:])
+	} else {
+		copy(w.sorted[j+1:i+1], w.sorted[j:i])
+	}
+	w.sorted[j] = rate
 }
 
 func (w *window) grow() {

@@ -170,18 +170,28 @@ func newSighting(t *turn, ref turnTimes) sighting {
 // (186 of 186 were answered by DSACKs).
 func (h *hearing) countLost(l *leg, i0, i1 int) {
 	h.net, h.timeout = h.net[:0], h.timeout[:0]
-	for range i1 - i0 {
-		h.net, h.timeout = append(h.net, 0), append(h.timeout, false)
+	resent := false
+	for i := i0; i < i1; i++ {
+		t := l.turns.at(i)
+		h.net, h.timeout = append(h.net, max(0, int(t.resent)-int(t.dup))), append(h.timeout, false)
+		resent = resent || t.resent > t.dup
+		if t.resent > 0 || len(l.resends.ring) == 0 {
+			continue // counted and netted
+		}
+		l.resends.between(t.sendNS, t.endNS, func(r resend) {
+			if r.kind == event.RetransmitFast || r.kind == event.RetransmitRTO {
+				h.timeout[i-i0] = true
+			}
+		})
 	}
-	if i0 == i1 {
+	if !resent {
 		return
 	}
-	last := l.turns.at(i1 - 1).endNS
-	spare, spareNS := 0, int64(0)
-	stop := i1
+	stop, last := i1, l.turns.at(i1-1).endNS
 	for stop < l.turns.n && l.turns.at(stop).sendNS <= last+dsackDelay {
 		stop++
 	}
+	spare, spareNS := 0, int64(0)
 	for i := stop - 1; i >= i0; i-- {
 		t := l.turns.at(i)
 		if spare > 0 && spareNS-t.endNS > dsackDelay {
@@ -197,17 +207,6 @@ func (h *hearing) countLost(l *leg, i0, i1 int) {
 		if i < i1 {
 			h.net[i-i0] = net - used
 		}
-	}
-	for i := i0; i < i1; i++ {
-		t := l.turns.at(i)
-		if t.resent > 0 {
-			continue // counted and netted
-		}
-		l.resends.between(t.sendNS, t.endNS, func(r resend) {
-			if r.kind == event.RetransmitFast || r.kind == event.RetransmitRTO {
-				h.timeout[i-i0] = true
-			}
-		})
 	}
 }
 

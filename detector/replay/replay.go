@@ -52,7 +52,7 @@ func Run(cfg detector.Config, inputs ...Input) (Result, error) {
 	}
 	all.settle()
 
-	cfg.KeepScores = true
+	cfg.Verbose = true
 	run := run{det: detector.New(cfg), flights: all, res: &res, table: newTable()}
 	if err := run.feed(inputs); err != nil {
 		return res, err
