@@ -23,8 +23,10 @@ export KEEP ENGINE
 
 # fuzz-short: time of each target, one after another.
 FUZZTIME ?= 3s
-# bench: repetitions (benchstat wants several) and what to compare with.
+# bench: repetitions (benchstat wants several), packages, an older result to
+# compare with.
 COUNT    ?= 6
+PKG      ?= ./...
 BASE     ?=
 
 .DEFAULT_GOAL := help
@@ -65,9 +67,9 @@ fuzz-short: ## every fuzz target for FUZZTIME each
 	@exec scripts/fuzz-short.sh $(FUZZTIME)
 
 .PHONY: bench
-bench: ## every benchmark COUNT times into bin/bench.txt, summed up by benchstat (BASE=old.txt compares)
+bench: ## every benchmark COUNT times (6) into bin/bench.txt, by benchstat (PKG=./... BASE=old.txt)
 	@mkdir -p bin
-	go test -run '^$$' -bench . -benchmem -count $(COUNT) -p 1 ./... | tee bin/bench.txt
+	go test -run '^$$' -bench . -benchmem -count $(COUNT) -p 1 $(PKG) | tee bin/bench.txt
 	$(TOOL) benchstat $(BASE) bin/bench.txt
 
 .PHONY: eval
