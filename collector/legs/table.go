@@ -42,11 +42,12 @@ type flowKey struct {
 	peer  netip.AddrPort
 }
 
-func keyOf(f event.Flow) flowKey {
+func keyOf(f *event.Flow) flowKey {
+	k := flowKey{f.NetnsInode, f.Role, f.Peer}
 	if f.Role == event.RoleServer {
-		f.Peer = netip.AddrPortFrom(f.Peer.Addr(), 0)
+		k.peer = netip.AddrPortFrom(f.Peer.Addr(), 0)
 	}
-	return flowKey{f.NetnsInode, f.Role, f.Peer}
+	return k
 }
 
 // New returns a table that holds the static legs.
@@ -68,7 +69,7 @@ func New(cfg Config) *Table {
 // A flow of a leg not seen yet makes the leg. A name stays with its leg until
 // the configuration changes.
 func (t *Table) Name(f event.Flow) string {
-	k := keyOf(f)
+	k := keyOf(&f)
 	t.mu.RLock()
 	l, known := t.flows[k]
 	if known && l != nil {
@@ -86,7 +87,7 @@ func (t *Table) Name(f event.Flow) string {
 	}
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if !t.isLeg(f) {
+	if !t.isLeg(&f) {
 		return ""
 	}
 	l = t.admit(k)
@@ -99,7 +100,7 @@ func (t *Table) Name(f event.Flow) string {
 }
 
 // isLeg says whether the configuration makes a leg of such a flow.
-func (t *Table) isLeg(f event.Flow) bool {
+func (t *Table) isLeg(f *event.Flow) bool {
 	if f.Role == event.RoleServer {
 		return t.ports[f.Local.Port()]
 	}
@@ -155,8 +156,10 @@ func (t *Table) adopt(want id) *leg {
 }
 
 func (t *Table) move(l *leg, to id) {
+	if l.netns != to.netns {
+		l.out.Netns, l.out.Device = to.netns, ""
+	}
 	l.id = to
-	l.out.Netns = to.netns
 	t.legs[to] = l
 }
 

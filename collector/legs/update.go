@@ -9,9 +9,10 @@ import (
 	"grayfail/event"
 )
 
-// Update takes one reading of the sockets of the namespaces nets. A socket
-// that is missing from a namespace that was read is gone. A namespace that is
-// missing from nets has ended, with everything in it.
+// Update takes one reading of the sockets of the namespaces nets; sockets of
+// others are not looked at. A socket that is missing from a namespace that was
+// read is gone. A namespace that is missing from nets has ended, with
+// everything in it.
 func (t *Table) Update(nowNS int64, sockets []event.TCPSocket, nets []NetnsInfo) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -21,7 +22,8 @@ func (t *Table) Update(nowNS int64, sockets []event.TCPSocket, nets []NetnsInfo)
 	// Our own namespace first: where two legs want one name, it has it.
 	for _, own := range []bool{true, false} {
 		for i := range sockets {
-			if s := &sockets[i]; (t.netnsName(s.Flow.NetnsInode) == "") == own {
+			s := &sockets[i]
+			if name, watched := t.netns[s.Flow.NetnsInode]; watched && (name == "") == own {
 				t.take(nowNS, s)
 			}
 		}
@@ -89,11 +91,11 @@ func (t *Table) setNets(nets []NetnsInfo) {
 
 // take adds one reading to its leg.
 func (t *Table) take(nowNS int64, s *event.TCPSocket) {
-	if !t.isLeg(s.Flow) {
+	if !t.isLeg(&s.Flow) {
 		return
 	}
 	key := socketKey{s.Flow.NetnsInode, s.Flow.Socket, s.Flow.Local, s.Flow.Peer}
-	k := keyOf(s.Flow)
+	k := keyOf(&s.Flow)
 	l := t.flows[k]
 	if l == nil || l.sockets[key] == nil {
 		if !counts(s.State) {
@@ -255,10 +257,10 @@ func (t *Table) Connection(c event.Connection) {
 	}
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if !t.isLeg(c.Flow) {
+	if !t.isLeg(&c.Flow) {
 		return
 	}
-	if l := t.admit(keyOf(c.Flow)); l != nil {
+	if l := t.admit(keyOf(&c.Flow)); l != nil {
 		l.used.Store(true)
 		l.refusedNS = max(l.refusedNS, c.EndNS)
 	}

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"runtime"
 	"strconv"
 
 	"golang.org/x/sys/unix"
@@ -81,9 +82,14 @@ func inodeOf(path string) (uint32, error) {
 	return inode, f.Close()
 }
 
-// Own is the namespace this process runs in.
+// Own is the namespace this process runs in. The thread is asked, not the
+// process: /proc/self shows the first thread, which may at this moment be
+// inside another namespace to open a socket there (a goroutine never runs on
+// such a thread).
 func Own() (Namespace, error) {
-	inode, err := inodeOf("/proc/self/ns/net")
+	runtime.LockOSThread()
+	defer runtime.UnlockOSThread()
+	inode, err := inodeOf("/proc/thread-self/ns/net")
 	if err != nil {
 		return Namespace{}, &Error{"", err}
 	}
@@ -109,8 +115,8 @@ func byName(dir, name string) (Namespace, error) {
 // /run/netns, else the process's name; our own namespace is returned as such.
 func ByPID(pid int) (Namespace, error) {
 	own, err := Own()
-	if err != nil {
-		return Namespace{}, err
+	if err != nil || pid == os.Getpid() {
+		return own, err
 	}
 	path := filepath.Join("/proc", strconv.Itoa(pid), "ns/net")
 	inode, err := inodeOf(path)

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"runtime"
 	"slices"
 	"strings"
 	"testing"
@@ -16,6 +17,62 @@ import (
 	"grayfail/event"
 	"grayfail/internal/testkit"
 )
+
+// onLeader runs functions on the process's first thread.
+var onLeader = make(chan func())
+
+func TestMain(m *testing.M) {
+	runtime.LockOSThread()
+	code := make(chan int)
+	go func() { code <- m.Run() }()
+	for {
+		select {
+		case f := <-onLeader:
+			f()
+		case c := <-code:
+			os.Exit(c)
+		}
+	}
+}
+
+// TestOwnIsTheThreads: netlink sockets in other namespaces are made by a
+// thread that enters them for a moment. If it is the first one, /proc/self
+// shows another namespace meanwhile.
+func TestOwnIsTheThreads(t *testing.T) {
+	testkit.RequireRoot(t)
+	want, err := Own()
+	if err != nil {
+		t.Fatal(err)
+	}
+	leader := make(chan error)
+	back := make(chan struct{})
+	onLeader <- func() {
+		home, err := os.Open("/proc/thread-self/ns/net")
+		if err == nil {
+			err = unix.Unshare(unix.CLONE_NEWNET)
+		}
+		leader <- err
+		<-back
+		if err == nil {
+			err = unix.Setns(int(home.Fd()), unix.CLONE_NEWNET)
+			home.Close()
+		}
+		leader <- err
+	}
+	if err := <-leader; err != nil {
+		t.Error(err)
+	}
+	if shown, err := inodeOf("/proc/self/ns/net"); err != nil || shown == want.Inode {
+		t.Errorf("the first thread is in namespace %d, %v: it should be elsewhere", shown, err)
+	}
+	if got, err := Own(); err != nil || got != want {
+		t.Errorf("Own = %+v, %v; want %+v", got, err, want)
+	}
+	close(back)
+	if err := <-leader; err != nil {
+		t.Error(err)
+	}
+}
 
 func TestOwn(t *testing.T) {
 	own, err := Own()

@@ -2,7 +2,6 @@ package testkit
 
 import (
 	"os"
-	"runtime"
 	"strings"
 	"testing"
 
@@ -15,26 +14,22 @@ import (
 func InNetns(t testing.TB, name string, f func() error) {
 	t.Helper()
 	RequireRoot(t)
-	done := make(chan error)
-	go func() {
-		runtime.LockOSThread() // never unlocked: the runtime ends the thread
-		done <- func() error {
-			path := name
-			if !strings.HasPrefix(path, "/") {
-				path = "/run/netns/" + name
-			}
-			ns, err := os.Open(path)
-			if err != nil {
-				return err
-			}
-			defer ns.Close()
-			if err := unix.Setns(int(ns.Fd()), unix.CLONE_NEWNET); err != nil {
-				return os.NewSyscallError("setns", err)
-			}
-			return f()
-		}()
-	}()
-	if err := <-done; err != nil {
+	err := onThread(func() error {
+		path := name
+		if !strings.HasPrefix(path, "/") {
+			path = "/run/netns/" + name
+		}
+		ns, err := os.Open(path)
+		if err != nil {
+			return err
+		}
+		defer ns.Close()
+		if err := unix.Setns(int(ns.Fd()), unix.CLONE_NEWNET); err != nil {
+			return os.NewSyscallError("setns", err)
+		}
+		return f()
+	})
+	if err != nil {
 		t.Fatalf("in network namespace %s: %v", name, err)
 	}
 }

@@ -1,7 +1,7 @@
 package testkit
 
 import (
-	"runtime"
+	"os"
 	"testing"
 
 	"golang.org/x/sys/unix"
@@ -12,18 +12,15 @@ import (
 func AsNobody(t testing.TB, f func()) {
 	t.Helper()
 	RequireRoot(t)
-	var errno unix.Errno
-	done := make(chan struct{})
-	go func() {
-		defer close(done)
-		runtime.LockOSThread() // never unlocked: the runtime ends the thread
+	err := onThread(func() error {
 		// The raw call changes this thread only; unix.Setresuid changes all.
-		if _, _, errno = unix.RawSyscall(unix.SYS_SETRESUID, 65534, 65534, 65534); errno == 0 {
-			f()
+		if _, _, errno := unix.RawSyscall(unix.SYS_SETRESUID, 65534, 65534, 65534); errno != 0 {
+			return os.NewSyscallError("setresuid", errno)
 		}
-	}()
-	<-done
-	if errno != 0 {
-		t.Fatalf("setresuid: %v", errno)
+		f()
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
 	}
 }
