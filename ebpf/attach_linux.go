@@ -137,7 +137,7 @@ func (p *Probes) attach(k *kernel, spec *ebpf.CollectionSpec, h *hook) error {
 	if !h.present(k) {
 		return errNoHook
 	}
-	prog, err := p.loadProgram(spec, h)
+	prog, err := p.loadProgram(k, spec, h)
 	if err != nil {
 		return err
 	}
@@ -151,10 +151,10 @@ func (p *Probes) attach(k *kernel, spec *ebpf.CollectionSpec, h *hook) error {
 }
 
 // loadProgram loads one program of the object alone.
-func (p *Probes) loadProgram(spec *ebpf.CollectionSpec, h *hook) (*ebpf.Program, error) {
+func (p *Probes) loadProgram(k *kernel, spec *ebpf.CollectionSpec, h *hook) (*ebpf.Program, error) {
 	alone := spec.Copy()
 	alone.Programs = map[string]*ebpf.ProgramSpec{h.program: alone.Programs[h.program]}
-	coll, err := ebpf.NewCollectionWithOptions(alone, ebpf.CollectionOptions{MapReplacements: p.maps})
+	coll, err := ebpf.NewCollectionWithOptions(alone, ebpf.CollectionOptions{MapReplacements: p.maps, Cache: k.cache})
 	if err != nil {
 		return nil, err
 	}

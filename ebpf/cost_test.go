@@ -1,6 +1,7 @@
 package ebpf
 
 import (
+	"strings"
 	"testing"
 
 	"github.com/cilium/ebpf"
@@ -37,8 +38,11 @@ func BenchmarkCost(b *testing.B) {
 		name string
 		port uint16
 	}{{"watched", labPort}, {"unwatched", labPort + 1}} {
-		for _, hook := range []string{"tp_btf/tcp_sendmsg_locked", "tp_btf/sock_send_length"} {
-			b.Run(bench.name+"/"+hook[len("tp_btf/"):], func(b *testing.B) {
+		for _, hook := range []string{"tp_btf/tcp_sendmsg_locked", "tp_btf/sock_send_length", "fentry/tcp_sendmsg"} {
+			if !accepted(hook) {
+				continue
+			}
+			b.Run(bench.name+"/"+strings.ReplaceAll(hook, "/", "_"), func(b *testing.B) {
 				l := newLab(b)
 				opts := l.options(hook)
 				opts.Ports = []uint16{bench.port}

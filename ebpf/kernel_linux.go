@@ -11,18 +11,20 @@ import (
 
 // kernel is what the running kernel's BTF says about the hooks.
 type kernel struct {
-	spec *btf.Spec
+	cache *btf.Cache // parsed once for all programs
+	spec  *btf.Spec
 }
 
 func openKernel() (*kernel, error) {
-	spec, err := btf.LoadKernelSpec()
+	cache := btf.NewCache()
+	spec, err := cache.Kernel()
 	if errors.Is(err, os.ErrPermission) {
 		return nil, err
 	}
 	if err != nil {
 		return nil, fmt.Errorf("%w: %w", errNoBTF, err)
 	}
-	return &kernel{spec}, nil
+	return &kernel{cache, spec}, nil
 }
 
 // tracepoint gives the argument count of a raw tracepoint, without the
