@@ -227,3 +227,20 @@ func TestUnread(t *testing.T) {
 		t.Errorf("the sum moved while nothing was read: %+v", leg)
 	}
 }
+
+// TestClockSetBack: a leg's state outlives a step of the wall clock, and a new
+// connection settles in its own time.
+func TestClockSetBack(t *testing.T) {
+	old := sock{cookie: 1, acked: 90_000, received: 90_000, quiet: 5 * time.Second}
+	table := timeline(t, Config{}, []look{
+		{at: 7200, sockets: []sock{old}, want: map[string]string{peerB: "tcp"}, changes: []string{peerB + " tcp"}},
+		{at: 0, sockets: []sock{busy(1, 90_000, 90_000), served(2)}, want: map[string]string{peerB: "tcp"}, why: "two hours back"},
+		{at: 2, sockets: []sock{served(2)}, want: map[string]string{peerB: "idle"}, changes: []string{peerB + " idle"}},
+		{at: 3, want: map[string]string{peerB: "idle"}},
+		{at: 1, want: map[string]string{peerB: "idle"}, why: "back again while it is lost"},
+		{at: 3, want: map[string]string{peerB: "dead no_socket"}, changes: []string{peerB + " dead no_socket"}},
+	})
+	if l := one(t, table, peerB); l.GoneNS != seconds(1) {
+		t.Errorf("gone at %d, want %d", l.GoneNS, seconds(1))
+	}
+}

@@ -16,6 +16,7 @@ import (
 func (t *Table) Update(nowNS int64, sockets []event.TCPSocket, nets []NetnsInfo) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
+	t.rebase(nowNS)
 	t.nowNS = nowNS
 	t.generation++
 	t.setNets(nets)

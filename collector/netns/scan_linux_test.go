@@ -7,6 +7,8 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"grayfail/event"
 )
 
 // fakeProc makes a /proc with the given processes and their namespaces.
@@ -153,6 +155,18 @@ func TestTwoOfOneName(t *testing.T) {
 		got[ns.Inode] = ns.Name
 	}
 	if diff := cmp.Diff(map[uint32]string{1001: "rpc-server", 1002: "rpc-server:2"}, got); diff != "" {
+		t.Error(diff)
+	}
+}
+
+func TestOwnersOf(t *testing.T) {
+	socket := func(netns uint32, inode uint32, pid int) event.TCPSocket {
+		return event.TCPSocket{Inode: inode, Flow: event.Flow{NetnsInode: netns, PID: pid}}
+	}
+	got := OwnersOf([]event.TCPSocket{
+		socket(3, 31, 0), socket(1, 11, 0), socket(1, 12, 7), socket(1, 13, 8), socket(2, 0, 0),
+	})
+	if diff := cmp.Diff([]Owner{{Inode: 1, PID: 7}, {Inode: 3}}, got); diff != "" {
 		t.Error(diff)
 	}
 }

@@ -228,11 +228,15 @@ type Owner struct {
 	PID   int // 0 where it could not be found out
 }
 
-// OwnersOf gives one owner for each namespace that holds one of the sockets.
+// OwnersOf gives one owner for each namespace in which a process holds one of
+// the sockets: leftovers like TIME-WAIT belong to nobody.
 func OwnersOf(sockets []event.TCPSocket) []Owner {
 	pids := make(map[uint32]int)
 	for i := range sockets {
 		f := &sockets[i].Flow
+		if sockets[i].Inode == 0 {
+			continue
+		}
 		if pid, seen := pids[f.NetnsInode]; !seen || pid == 0 {
 			pids[f.NetnsInode] = f.PID
 		}
