@@ -82,7 +82,7 @@ func parseLinkName(b []byte) (index int, name string, err error) {
 		if size < unix.SizeofRtAttr || size > len(b) {
 			return 0, "", fmt.Errorf("attribute of interface %d: %w", index, errTruncated)
 		}
-		if binary.NativeEndian.Uint16(b[2:])&^uint16(netlink.Nested|netlink.NetByteOrder) == unix.IFLA_IFNAME {
+		if binary.NativeEndian.Uint16(b[2:])&^(netlink.Nested|netlink.NetByteOrder) == unix.IFLA_IFNAME {
 			value, _, _ := bytes.Cut(b[unix.SizeofRtAttr:size], []byte{0})
 			return index, strings.ToValidUTF8(string(value), "_"), nil
 		}

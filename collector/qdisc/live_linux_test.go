@@ -106,7 +106,7 @@ func TestLiveEqualsTC(t *testing.T) {
 			}
 			list, problems, err := c.Collect(12345, []netns.Namespace{ns})
 			if err != nil || len(problems) != 0 {
-				return fmt.Errorf("Collect: %v, %v", problems, err)
+				return fmt.Errorf("Collect: %v, %w", problems, err)
 			}
 			for _, q := range list {
 				if q.Netns != side.ns || q.TimeNS != 12345 {

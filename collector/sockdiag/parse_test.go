@@ -145,13 +145,13 @@ func TestInfoByLength(t *testing.T) {
 		UnackedSegments: 1, SinceSend: 2 * time.Millisecond, SinceReceive: 3 * time.Millisecond,
 		RTT: 4 * time.Microsecond, Retransmits: 5,
 	}
-	v41, v46, v419, v54 := base, base, base, base
+	v41 := base
 	v41.BytesAcked, v41.BytesReceived = 1<<40, 1<<41
-	v46 = v41
+	v46 := v41
 	v46.MinRTT = 6 * time.Microsecond
-	v419 = v46
+	v419 := v46
 	v419.DSACKs = 7
-	v54 = v419
+	v54 := v419
 	v54.OutOfOrder = 8
 	for _, tt := range []struct {
 		size    int
