@@ -23,13 +23,19 @@ type recorder struct {
 	stopped event.Problem
 }
 
-// newRecorder creates path, which must not hold a recording already.
+// newRecorder opens path; a recording that is there is continued, so that a
+// restart loses nothing (gzip readers take several members as one stream).
 func newRecorder(path string, maxBytes int64) (*recorder, error) {
-	f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
+	f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_APPEND, 0o600)
 	if err != nil {
 		return nil, fmt.Errorf("--record: %w", err)
 	}
-	r := &recorder{file: f, room: maxBytes}
+	info, err := f.Stat()
+	if err != nil {
+		_ = f.Close()
+		return nil, fmt.Errorf("--record: %w", err)
+	}
+	r := &recorder{file: f, room: maxBytes - info.Size()}
 	var w io.Writer = f
 	if strings.HasSuffix(path, ".gz") {
 		r.gz = gzip.NewWriter(f)
