@@ -172,7 +172,7 @@ func (c *Cluster) startEngine(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, engineStart)
 	defer cancel()
 	for _, l := range c.Links {
-		p, err := c.start(e.worker(l))
+		p, err := c.start(c.engineCommand(e.worker(l)))
 		if err != nil {
 			return err
 		}
@@ -183,11 +183,16 @@ func (c *Cluster) startEngine(ctx context.Context) error {
 			return err
 		}
 	}
-	if c.server, err = c.start(e.coordinator(c.Coordinator, c.Links, c.Slots)); err != nil {
+	if c.server, err = c.start(c.engineCommand(e.coordinator(c.Coordinator, c.Links, c.Slots))); err != nil {
 		return err
 	}
 	fmt.Fprintf(c.Log, "engine: %s, loading the model over two RPC workers\n", version)
 	return c.server.WaitFor(ctx, "it was healthy", func(ctx context.Context) error { return c.Get(ctx, c.EngineURL()+"/health") })
+}
+
+func (c *Cluster) engineCommand(cmd Command) Command {
+	cmd.Realtime = !c.Fair
+	return cmd
 }
 
 // start runs a command and records it for the next run's clean-up.

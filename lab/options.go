@@ -50,6 +50,11 @@ type Options struct {
 	// Relay puts a packet relay into each leg: only then can delay, reordering
 	// and duplication be injected. It costs CPU, so it is off by default.
 	Relay bool
+	// Fair lets the engine compete for the cores with every other program. By
+	// default it is scheduled before them (SCHED_RR), because a staged cluster
+	// should be disturbed by what is injected and by nothing else: beside a
+	// compiler on the same two cores a token takes up to six times as long.
+	Fair bool
 	// Log receives one line for each step that takes time. Default: nothing.
 	Log io.Writer
 }

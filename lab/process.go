@@ -18,6 +18,8 @@ type Command struct {
 	Namespace Namespace
 	Argv      []string
 	Env       []string // added to the owner's environment
+	// Realtime schedules it before all ordinary programs (SCHED_RR).
+	Realtime bool
 	// Grace is how long it gets between SIGTERM and SIGKILL; 0 means 5 s.
 	Grace time.Duration
 }
@@ -43,9 +45,9 @@ func newProcess(l *launcher, dir string, c Command) (*Process, error) {
 	p.cmd.Env = append(os.Environ(), c.Env...)
 	p.cmd.SysProcAttr = &syscall.SysProcAttr{
 		Pdeathsig: syscall.SIGKILL,
-		Setpgid:   true, // a terminal's Ctrl-C reaches the owner only, who knows the order
+		Setsid:    true, // a terminal's Ctrl-C reaches the owner only, who knows the order
 	}
-	if err := l.start(c.Namespace, p.cmd); err != nil {
+	if err := l.start(c.Namespace, p.cmd, c.Realtime); err != nil {
 		return nil, fmt.Errorf("start %s: %w", c.Name, err)
 	}
 	go func() {

@@ -23,6 +23,27 @@ const wantShare = 0.8
 // at least, as a part of them: else the fault did not bite and nothing was shown.
 const wantFound = 0.2
 
+// An undisturbed machine runs undisturbed requests at one speed. Where it does
+// not, requests are slow for reasons nobody injected, and what was found says
+// nothing about the exporter.
+const (
+	steadyMin   = 0.60 // slowest control request, of their median
+	steadyDrift = 0.70 // medians of warm-up and control, of each other
+)
+
+// unsteady says how the machine disturbed the campaign, or "".
+func (v verdict) unsteady(results []trial.Result) string {
+	lines := trial.Summarise(results, []string{trial.WarmUpName, v.control})
+	warm, control := lines[0], lines[1]
+	switch {
+	case control.Min < steadyMin*control.Median:
+		return fmt.Sprintf("requests without any fault ran at %.0f to %.0f tok/s", control.Min, control.Max)
+	case min(warm.Median/control.Median, control.Median/warm.Median) < steadyDrift:
+		return fmt.Sprintf("requests without any fault ran at %.0f tok/s at first and at %.0f later (medians)", warm.Median, control.Median)
+	}
+	return ""
+}
+
 // finding is one thing that was checked.
 type finding struct {
 	what string

@@ -34,6 +34,9 @@ type Options struct {
 // ErrNotShown is returned when the exporter did not do its main job.
 var ErrNotShown = errors.New("the demo did not show what it should")
 
+// ErrBusy is returned in its place when the machine was too busy to tell.
+var ErrBusy = errors.New("the machine was too busy to show anything; run it again when it is idle")
+
 // pathNamed is the alert the demo waits for.
 const pathNamed = "GrayfailPathNamed"
 
@@ -93,7 +96,7 @@ func Run(ctx context.Context, o Options, out io.Writer) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, c.Close()) }()
-	fmt.Fprintf(out, "lab: %s; rpc-a and rpc-b each in a network namespace of its own, congestion control %s\n", c.EngineVersion, lab.Congestion)
+	fmt.Fprintf(out, "lab: %s; rpc-a and rpc-b each in a network namespace of its own, congestion control %s;\n     the engine is scheduled before other programs, so that nothing but the fault slows it\n", c.EngineVersion, lab.Congestion)
 
 	exporter, err := trial.StartExporter(ctx, c, trial.ExporterOptions{Binary: o.Binary, Record: filepath.Join(c.RunDir, "demo.jsonl.gz")})
 	if err != nil {
@@ -113,7 +116,7 @@ func Run(ctx context.Context, o Options, out io.Writer) (err error) {
 	if err := report.campaign(ctx, o); err != nil {
 		return err
 	}
-	failed := report.write(ctx)
+	outcome := report.write(ctx)
 	if ctx.Err() != nil {
 		return ctx.Err()
 	}
@@ -122,10 +125,7 @@ func Run(ctx context.Context, o Options, out io.Writer) (err error) {
 			return err
 		}
 	}
-	if failed != nil {
-		return fmt.Errorf("%w: %s", ErrNotShown, strings.Join(failed, "; "))
-	}
-	return nil
+	return outcome
 }
 
 // report gathers the campaign's results and prints them.
@@ -177,8 +177,9 @@ func (r *report) campaign(ctx context.Context, o Options) (err error) {
 	})
 }
 
-// write prints the report and returns what was not as it should be.
-func (r *report) write(ctx context.Context) (failed []string) {
+// write prints the report; its error says what was not as it should be.
+func (r *report) write(ctx context.Context) error {
+	var failed []string
 	fail := func(format string, args ...any) {
 		failed = append(failed, fmt.Sprintf(format, args...))
 	}
@@ -218,7 +219,8 @@ func (r *report) write(ctx context.Context) (failed []string) {
 	for _, line := range tell[:min(3, len(tell))] {
 		fmt.Fprintf(r.out, "  %s\n", line)
 	}
-	for _, f := range (verdict{control: names[0], strong: names[len(names)-1], faulty: faultyLeg}).check(r.results) {
+	truth := verdict{control: names[0], strong: names[len(names)-1], faulty: faultyLeg}
+	for _, f := range truth.check(r.results) {
 		mark := "ok    "
 		if !f.ok {
 			mark = "MISSED"
@@ -228,7 +230,13 @@ func (r *report) write(ctx context.Context) (failed []string) {
 	}
 	fmt.Fprintf(r.out, "took %.0f s; recording %s (grayfail_exporter replay reads it), logs in %s\n",
 		time.Since(r.started).Seconds(), r.exporter.Record, r.cluster.RunDir)
-	return failed
+	if failed == nil {
+		return nil
+	}
+	if busy := truth.unsteady(r.results); busy != "" {
+		return fmt.Errorf("%w: %s", ErrBusy, busy)
+	}
+	return fmt.Errorf("%w: %s", ErrNotShown, strings.Join(failed, "; "))
 }
 
 // writeNamed prints which leg was named for the slow requests of a condition.

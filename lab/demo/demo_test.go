@@ -19,6 +19,7 @@ func campaign() []trial.Result {
 		all = append(all, trial.Result{Condition: cond, Answer: lab.Answer{Status: 200, Tokens: 32, DecodeSeconds: 32 / rate}, Row: row})
 	}
 	for i := range 30 {
+		add(trial.WarmUpName, 210, &event.Row{Verdict: event.VerdictUnknown})
 		add("0%", 200, &event.Row{Verdict: event.VerdictOK})
 		add("1%", 180, &event.Row{Verdict: event.VerdictOK})
 		if i%2 == 0 {
@@ -56,7 +57,7 @@ func TestCheck(t *testing.T) {
 		"invented on fine": {func(r *trial.Result) { r.Row = &event.Row{Verdict: event.VerdictSlow, Leg: lab.LegB} }, "none above 0.60 (1)"},
 	} {
 		all := campaign()
-		c.spoil(&all[0])
+		c.spoil(&all[1]) // the first of 0%
 		if got := strings.Join(misses(all), "; "); !strings.Contains(got, c.want) {
 			t.Errorf("%s: misses %q, want one with %q", name, got, c.want)
 		}
@@ -77,6 +78,26 @@ func TestCheck(t *testing.T) {
 		}
 		if got := strings.Join(misses(all), "; "); !strings.Contains(got, c.want) {
 			t.Errorf("%s: misses %q, want one with %q", name, got, c.want)
+		}
+	}
+}
+
+// TestUnsteady: a machine that disturbs what nobody else did is told apart.
+func TestUnsteady(t *testing.T) {
+	v := verdict{control: "0%", strong: "5%", faulty: lab.LegB}
+	if got := v.unsteady(campaign()); got != "" {
+		t.Errorf("a good campaign: %q", got)
+	}
+	one, drift := campaign(), campaign()
+	one[1].DecodeSeconds *= 2
+	for i := range drift {
+		if drift[i].Condition == trial.WarmUpName {
+			drift[i].DecodeSeconds /= 2
+		}
+	}
+	for name, all := range map[string][]trial.Result{"one slow control": one, "a slower machine": drift} {
+		if v.unsteady(all) == "" {
+			t.Errorf("%s: taken for steady", name)
 		}
 	}
 }

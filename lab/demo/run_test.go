@@ -36,8 +36,17 @@ func TestRun(t *testing.T) {
 	ctx, cancel := context.WithTimeout(context.Background(), 3*time.Minute)
 	defer cancel()
 	var out bytes.Buffer
-	err := Run(ctx, Options{Lab: lab.Options{Instance: "short"}, Binary: exporterBinary(t), Seed: 1, Blocks: 2, Loss: []float64{1, 8}}, &out)
-	t.Log(out.String())
+	var err error
+	binary := exporterBinary(t)
+	for range 3 { // a trial on a busy machine is not valid: it tells of the machine
+		out.Reset()
+		err = Run(ctx, Options{Lab: lab.Options{Instance: "short"}, Binary: binary, Seed: 1, Blocks: 2, Loss: []float64{1, 8}}, &out)
+		t.Log(out.String())
+		if !errors.Is(err, ErrBusy) {
+			break
+		}
+		t.Log(err)
+	}
 	if err != nil {
 		t.Fatal(err)
 	}

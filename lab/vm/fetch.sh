@@ -23,7 +23,7 @@ packages() { # the four packages, or nothing when apt's lists do not name them
   kbuild=$(depends "linux-headers-$version" linux-kbuild-)
   [ -n "$common" ] && [ -n "$kbuild" ]
 }
-download() { (cd "$dir/debs" && apt-get download "$image" "linux-headers-$version" "$common" "$kbuild" >&2); }
+download() { (cd "$dir/debs" && apt-get -o APT::Sandbox::User=root download "$image" "linux-headers-$version" "$common" "$kbuild" >&2); }
 
 rm -rf --one-file-system "$dir"/{debs,kernel,headers}
 mkdir -p "$dir"/{debs,kernel,headers}

@@ -20,7 +20,7 @@ import (
 	"grayfail/lab/demo"
 )
 
-// Exit codes: 1 when the exporter failed at its job, 2 when the demo could not
+// Exit codes: 1 when the exporter failed at its job or nothing could be told, 2 when the demo could not
 // run, 130 after an interrupt.
 const (
 	exitNotShown    = 1
@@ -44,7 +44,7 @@ func run(stdout, stderr io.Writer) int {
 	switch {
 	case err == nil:
 		return 0
-	case errors.Is(err, demo.ErrNotShown):
+	case errors.Is(err, demo.ErrNotShown), errors.Is(err, demo.ErrBusy):
 		fmt.Fprintln(stderr, "demo:", err)
 		return exitNotShown
 	case ctx.Err() != nil:

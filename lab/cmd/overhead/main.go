@@ -54,7 +54,7 @@ func measure(ctx context.Context, binary string, pairs, requests int, out io.Wri
 		return fmt.Errorf("BPF statistics: %w", err)
 	}
 	defer stats.Close()
-	c, err := lab.Start(ctx, lab.Options{Instance: "cost", Engine: kind, Log: out})
+	c, err := lab.Start(ctx, lab.Options{Instance: "cost", Engine: kind, Fair: true, Log: out})
 	if err != nil {
 		return err
 	}
