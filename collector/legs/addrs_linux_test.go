@@ -58,6 +58,9 @@ func TestLiveAddresses(t *testing.T) {
 	name := testkit.Netns(t, "gf-legs-addr")
 	for _, args := range [][]string{
 		{"link", "add", "la0", "type", "veth", "peer", "name", "la1"},
+		// Link-local addresses would come some time after "up".
+		{"link", "set", "la0", "addrgenmode", "none"},
+		{"link", "set", "la1", "addrgenmode", "none"},
 		{"addr", "add", "10.79.3.1/24", "dev", "la0"},
 		{"addr", "add", "10.79.3.9/24", "dev", "la0", "label", "la0:alias"},
 		{"addr", "add", "10.79.4.1", "peer", "10.79.4.2", "dev", "la1"},
