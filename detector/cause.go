@@ -13,6 +13,9 @@ type finding struct {
 	cause  event.Cause
 	leg    string
 	detail string
+	// soft: other causes leave the same traces, so the phase alone does not
+	// decide against its neighbours.
+	soft bool
 }
 
 func unattributed(format string, args ...any) finding {
@@ -110,7 +113,11 @@ func commonCause(l *ledger, suspects []suspectLeg, c *CauseConfig) (finding, boo
 		others += l.terms[1+i].excess
 		othersBase += l.terms[1+i].base
 	}
-	if g := growth(others, othersBase); slowdown > 0 && g >= c.SecondShare*slowdown {
+	rest := c.SecondShare
+	if first.verdict.cause == event.CausePeerHost {
+		rest = c.HostRest // the weakest of the names: a slow process looks like a loaded one
+	}
+	if g := growth(others, othersBase); slowdown > 0 && g >= rest*slowdown {
 		return finding{cause: event.CauseCommon, detail: fmt.Sprintf("%s took %.1f and all else %.1f times as long as usual",
 			first.leg.name, 1+slowdown, 1+g)}, true
 	}
@@ -128,7 +135,7 @@ func growth(excess, base float64) float64 {
 // judgeLeg turns the testimony of a leg into a cause.
 func judgeLeg(s *suspectLeg, c *CauseConfig) finding {
 	says, need := &s.says, c.LegShare*s.excess
-	lost, silent := says.lost, says.silent+says.mute
+	lost, silent, stalled := says.lost, says.silent+says.mute, says.host+says.gap
 	if says.qdiscDrops > 0 {
 		lost, silent = lost+silent, 0
 	}
@@ -137,22 +144,27 @@ func judgeLeg(s *suspectLeg, c *CauseConfig) finding {
 	case lost+silent >= need && says.hard():
 		return finding{cause: event.CauseLoss, detail: fmt.Sprintf("%.0f of %.0f ms in %d exchanges with loss: %s",
 			ms(lost+silent), ms(s.excess), says.lostTurns+says.silentTurns+says.muteTurns, says.summary())}
-	case silent+says.host >= need && silent >= need/2 && says.host >= c.ExamineShare*s.excess:
-		// No segment was seen lost, and the same process stalled for other
-		// times too: the long silences are its own.
-		return finding{cause: event.CausePeerHost, detail: fmt.Sprintf("%.0f of %.0f ms: %s", ms(silent+says.host), ms(s.excess), says.summary())}
+	case silent >= need/2 && silent+stalled >= need && stalled >= need/2:
+		// Long silences and shorter stalls of the same process, and no segment
+		// was seen lost: which of them prevails decides, and half of either
+		// decides nothing.
+		if stalled < silent && silent >= need {
+			return finding{}
+		}
+		return finding{cause: event.CausePeerHost, soft: true, detail: fmt.Sprintf("%.0f of %.0f ms: %s", ms(silent+stalled), ms(s.excess), says.summary())}
 	case silent >= need:
-		return finding{cause: event.CauseLoss, detail: fmt.Sprintf("loss_or_stalled_peer: %.0f of %.0f ms in %d silences of %s and more, longest gap %s",
+		return finding{cause: event.CauseLoss, soft: true, detail: fmt.Sprintf("loss_or_stalled_peer: %.0f of %.0f ms in %d silences of %s and more, longest gap %s",
 			ms(silent), ms(s.excess), says.silentTurns+says.muteTurns, c.RTOGap, time.Duration(says.maxGap).Round(time.Millisecond))}
-	case says.acked >= need && (says.late >= need || says.trips >= need):
+	case says.acked >= need && says.late >= says.host && (says.late >= need || says.trips >= need):
 		return finding{cause: event.CauseDelay, detail: fmt.Sprintf("%.0f of %.0f ms: requests ACKed late by %s, %d of %d exchanges",
 			ms(max(says.late, says.acked)), ms(s.excess), time.Duration(says.acked/float64(max(1, says.turns))).Round(10*time.Microsecond), says.lateTurns, says.turns)}
-	case says.even >= need && says.paced >= need/2:
+	case says.even+says.gap >= need && (says.paced >= need || says.even >= need && says.paced >= need/2):
+		// Every reply took its time, so it is no process that stalls now and then.
 		return finding{cause: event.CauseDelay, detail: fmt.Sprintf("rate_limit: %.0f of %.0f ms in %d replies that came evenly slow, nothing lost",
-			ms(says.even), ms(s.excess), says.evenTurns)}
-	case says.host >= need && lost+silent < c.ExamineShare*s.excess:
-		return finding{cause: event.CausePeerHost, detail: fmt.Sprintf("%.0f of %.0f ms in %d exchanges ACKed early and answered late, %d tail probes answered by DSACKs",
-			ms(says.host), ms(s.excess), says.hostTurns, says.probes)}
+			ms(says.even+says.gap), ms(s.excess), says.evenTurns+says.gapTurns)}
+	case stalled >= need && lost+silent < c.ExamineShare*s.excess:
+		return finding{cause: event.CausePeerHost, soft: true, detail: fmt.Sprintf("%.0f of %.0f ms in %d exchanges ACKed early and answered late or with one gap, %d tail probes answered by DSACKs",
+			ms(stalled), ms(s.excess), says.hostTurns+says.gapTurns, says.probes)}
 	}
 	return finding{}
 }
@@ -174,6 +186,7 @@ func (t *testimony) summary() string {
 	add(t.lateTurns, "%d ACKed late, %.0f ms", t.lateTurns, t.late/1e6)
 	add(t.evenTurns, "%d evenly slow, %.0f ms", t.evenTurns, t.even/1e6)
 	add(t.hostTurns, "%d answered late, %.0f ms", t.hostTurns, t.host/1e6)
+	add(t.gapTurns, "%d with one gap, %.0f ms", t.gapTurns, t.gap/1e6)
 	if t.maxGap > 0 {
 		parts = append(parts, fmt.Sprintf("longest gap %.0f ms", float64(t.maxGap)/1e6))
 	}

@@ -58,6 +58,9 @@ type CauseConfig struct {
 	NameShare float64
 	// SecondShare of the first leg's excess on a second one: a common cause.
 	SecondShare float64
+	// HostRest is how much of the first leg's slowdown (excess over what is
+	// usual there) all else may show before its host is not to blame alone.
+	HostRest float64
 	// RTOGap is the shortest silence that a retransmission timeout makes:
 	// TCP_RTO_MIN is 200 ms (include/net/tcp.h), less a tick and a half.
 	RTOGap time.Duration
@@ -78,7 +81,7 @@ func DefaultConfig() Config {
 		LookBack: 3, MinKeep: 5, AnchorShare: 0.9,
 		OpenSlow: 3, OpenWithin: 10, CloseAfter: 10,
 		Cause: CauseConfig{
-			LocalShare: 0.6, ExamineShare: 0.25, LegShare: 0.5, NameShare: 0.5, SecondShare: 0.5,
+			LocalShare: 0.6, ExamineShare: 0.25, LegShare: 0.5, NameShare: 0.5, SecondShare: 0.5, HostRest: 0.3,
 			RTOGap: 190 * time.Millisecond, LateFloor: time.Millisecond,
 			EvenGap: 0.75, DeadAfter: 10 * time.Second,
 		},
@@ -109,6 +112,7 @@ func (c Config) withDefaults() Config {
 	fill(&c.Cause.LegShare, d.Cause.LegShare)
 	fill(&c.Cause.NameShare, d.Cause.NameShare)
 	fill(&c.Cause.SecondShare, d.Cause.SecondShare)
+	fill(&c.Cause.HostRest, d.Cause.HostRest)
 	fill(&c.Cause.RTOGap, d.Cause.RTOGap)
 	fill(&c.Cause.LateFloor, d.Cause.LateFloor)
 	fill(&c.Cause.EvenGap, d.Cause.EvenGap)

@@ -94,6 +94,9 @@ func (d *Detector) explain(row *event.Row, s *series, v *phaseView, basis *strat
 	default:
 		f = explain(&l, d.suspects(&l, v), &d.cfg.Cause)
 	}
+	if s != nil {
+		f = s.weigh(f)
+	}
 	row.Cause, row.Leg, row.Detail = f.cause, f.leg, f.detail
 }
 

@@ -16,6 +16,8 @@ type series struct {
 	// suspicious since the last slow verdict, until CloseAfter ok in a row:
 	// accepted samples are held, not learned.
 	suspicious bool
+	// findings are the last explained ones of this suspicion, before weigh.
+	findings []finding
 	// learnedNS are the ends of the last LookBack samples learned.
 	learnedNS []int64
 	scores    scoreRing
@@ -91,6 +93,34 @@ func (s *series) accept(x sample, c *Config, parent, leaf *stratum) {
 	}
 }
 
+// maxFindings is how many neighbours a soft finding is weighed against.
+const maxFindings = 6
+
+// weigh holds a soft finding against those of the slow phases before it: one
+// that most of them contradict is withheld. Load on a host makes now this leg
+// and now that one look like the culprit.
+func (s *series) weigh(f finding) finding {
+	if f.cause == event.CauseUnattributed {
+		return f
+	}
+	agree := 0
+	for _, g := range s.findings {
+		if g.cause == f.cause && g.leg == f.leg {
+			agree++
+		}
+	}
+	before := len(s.findings)
+	if before == maxFindings {
+		copy(s.findings, s.findings[1:])
+		s.findings = s.findings[:before-1]
+	}
+	s.findings = append(s.findings, f)
+	if f.soft && before >= 2 && 2*agree < before {
+		return unattributed("like %s of %s, but only %d of %d slow phases before it were: %s", f.cause, f.leg, agree, before, f.detail)
+	}
+	return f
+}
+
 // suspect starts a new run: whatever was accepted since the last slow verdict
 // is too close to a fault to be learned.
 func (s *series) suspect() {
@@ -111,6 +141,7 @@ func (s *series) freeze(c *Config) {
 
 func (s *series) release(c *Config) {
 	s.suspicious = false
+	s.findings = s.findings[:0]
 	for _, st := range s.strata {
 		st.release(c)
 	}

@@ -11,14 +11,14 @@ const slotNS = int64(100e6)
 // slot sums what one leg did in one stretch of slotNS: all that the ledger and
 // the witnesses need of exchanges that are no longer kept one by one.
 type slot struct {
-	index                                      int64   // Unix time / slotNS
-	busy                                       float32 // ns, shared with other legs as in occupancy
-	lost, silent, mute, late, even, host       float32
-	acked, trips, paced                        float32
-	maxGapMS                                   uint16
-	turns, outOfOrder, resent                  uint16
-	timeouts, probes                           uint8
-	lostN, silentN, muteN, lateN, evenN, hostN uint8
+	index                                            int64   // Unix time / slotNS
+	busy                                             float32 // ns, shared with other legs as in occupancy
+	lost, silent, mute, late, even, host, gap        float32
+	acked, trips, paced                              float32
+	maxGapMS                                         uint16
+	turns, outOfOrder, resent                        uint16
+	timeouts, probes                                 uint8
+	lostN, silentN, muteN, lateN, evenN, hostN, gapN uint8
 }
 
 // add takes a testimony that falls into the slot.
@@ -29,6 +29,7 @@ func (s *slot) add(t *testimony) {
 	s.late += float32(t.late)
 	s.even += float32(t.even)
 	s.host += float32(t.host)
+	s.gap += float32(t.gap)
 	s.acked += float32(t.acked)
 	s.trips += float32(t.trips)
 	s.paced += float32(t.paced)
@@ -44,6 +45,7 @@ func (s *slot) add(t *testimony) {
 	s.lateN = saturate(s.lateN, t.lateTurns)
 	s.evenN = saturate(s.evenN, t.evenTurns)
 	s.hostN = saturate(s.hostN, t.hostTurns)
+	s.gapN = saturate(s.gapN, t.gapTurns)
 }
 
 func saturate[T uint8 | uint16](have T, more int) T {
@@ -61,6 +63,7 @@ func (s *slot) testify(t *testimony, part float64) {
 	t.late += float64(s.late) * part
 	t.even += float64(s.even) * part
 	t.host += float64(s.host) * part
+	t.gap += float64(s.gap) * part
 	t.acked += float64(s.acked) * part
 	t.trips += float64(s.trips) * part
 	t.paced += float64(s.paced) * part
@@ -76,6 +79,7 @@ func (s *slot) testify(t *testimony, part float64) {
 	t.lateTurns += int(s.lateN)
 	t.evenTurns += int(s.evenN)
 	t.hostTurns += int(s.hostN)
+	t.gapTurns += int(s.gapN)
 }
 
 // sumRing keeps the slots in which a leg was busy, ordered by index.
