@@ -72,6 +72,7 @@ func Boot(ctx context.Context, job Job) (outcome *Outcome, remove func(), err er
 		return nil, nil, err
 	}
 	defer p.close()
+	p.removeOld()
 	share, err := os.MkdirTemp(p.dir, "run-")
 	if err != nil {
 		return nil, nil, err
@@ -145,6 +146,16 @@ func (p *place) run(ctx context.Context, job Job, share string) (*Outcome, error
 		return nil, fmt.Errorf("VM: %d of %d steps ran", len(outcome.Results), len(job.Steps))
 	}
 	return outcome, nil
+}
+
+// removeOld removes what runs that were killed have left.
+func (p *place) removeOld() {
+	old, _ := filepath.Glob(filepath.Join(p.dir, "run-*")) // the pattern is ours
+	for _, dir := range old {
+		if info, err := os.Stat(dir); err == nil && time.Since(info.ModTime()) > 2*time.Hour {
+			_ = os.RemoveAll(dir)
+		}
+	}
 }
 
 // build builds a command that needs nothing of the guest.
