@@ -126,6 +126,7 @@ type Output struct {
 func (d *Detector) Advance(nowNS int64) Output {
 	d.nowNS = max(d.nowNS, nowNS)
 	out := d.judgeUntil(d.nowNS - int64(d.cfg.Hold))
+	d.store.calm = !d.suspicious()
 	d.store.age(d.nowNS)
 	return out
 }
@@ -152,6 +153,15 @@ func (d *Detector) judgeUntil(untilNS int64) Output {
 		d.queue.remember(r)
 	}
 	return out
+}
+
+func (d *Detector) suspicious() bool {
+	for _, m := range d.order {
+		if m.decode.suspicious || m.prefill.suspicious {
+			return true
+		}
+	}
+	return false
 }
 
 // model finds or makes the model of a request; nil beyond MaxModels.

@@ -16,6 +16,10 @@ type store struct {
 	// foldedNS: whatever was before it is in sums.
 	foldedNS int64
 
+	// calm: no series is suspicious. Exchanges that are folded before any
+	// request could vouch for them are then taken as references.
+	calm bool
+
 	occupancy occupancy
 	hearing   hearing
 	busy      []legBusy
@@ -135,6 +139,9 @@ func (s *store) fold(untilNS int64) {
 			sl.busy += float32(b.ns)
 			says := s.hearing.hear(b.leg, from, to, &s.cfg.Cause)
 			sl.add(&says)
+			if s.calm {
+				s.learnClasses(b.leg, from, to)
+			}
 		}
 		s.foldedNS = to
 		s.drop()
@@ -204,15 +211,18 @@ func (s *store) hear(l *leg, fromNS, toNS int64) testimony {
 // learn lets the classes see the exchanges of an accepted phase.
 func (s *store) learn(busy []legBusy, fromNS, toNS int64) {
 	for _, b := range busy {
-		l := b.leg
-		i0, i1 := l.turns.window(fromNS, toNS)
-		for i := i0; i < i1; i++ {
-			t := l.turns.at(i)
-			if t.learned || t.open || t.sendNS < fromNS || int(t.class) >= len(l.classes) {
-				continue
-			}
-			t.learned = true
-			l.classes[t.class].learn(t)
+		s.learnClasses(b.leg, fromNS, toNS)
+	}
+}
+
+func (s *store) learnClasses(l *leg, fromNS, toNS int64) {
+	i0, i1 := l.turns.window(fromNS, toNS)
+	for i := i0; i < i1; i++ {
+		t := l.turns.at(i)
+		if t.learned || t.open || t.sendNS < fromNS || int(t.class) >= len(l.classes) {
+			continue
 		}
+		t.learned = true
+		l.classes[t.class].learn(t)
 	}
 }
