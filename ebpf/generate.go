@@ -23,6 +23,14 @@
 // and the socket table (Options.MaxSockets, 4096 at about 300 bytes each),
 // both allocated up front, 8 KB for the ports and about 100 KB for the
 // namespaces (1024). What does not fit is counted: see Losses.
+//
+// # What it does not see
+//
+// Replies that arrive after the client half-closed (tcp_probe fires for
+// established sockets only), Multipath TCP, and before 6.3 what is sent with
+// sendfile (tcp_sendpage). With the fentry hook a send is timed when the call
+// begins, so a call that blocks on a full send buffer counts as waiting. PIDs
+// are those of the initial PID namespace.
 package ebpf
 
 // The objects are committed, made by the clang that clang.version names;

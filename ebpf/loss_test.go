@@ -1,6 +1,7 @@
 package ebpf
 
 import (
+	"errors"
 	"testing"
 
 	"golang.org/x/sys/unix"
@@ -125,7 +126,7 @@ func testHandshake(t *testing.T, l *lab, fam family) {
 				return err
 			}
 			err = unix.Connect(client.fd, sockaddr(fam.domain, fam.server, labPort))
-			if err == unix.EINPROGRESS {
+			if errors.Is(err, unix.EINPROGRESS) {
 				return nil
 			}
 			return err
@@ -187,7 +188,7 @@ func testHandshake(t *testing.T, l *lab, fam family) {
 	// Refused.
 	_ = unix.Close(listener)
 	drain(t, p)
-	client = connect()
+	connect()
 	events.Reset()
 	eventually(t, "the refused connection", func() bool {
 		if err := p.Drain(&events); err != nil {

@@ -12,7 +12,7 @@ import (
 // Losses counts what was seen by nobody, by reason, since Load.
 type Losses struct {
 	Ring      uint64 // events: the ring buffer was full
-	Sockets   uint64 // sockets that found the table full: their exchanges are not clocked
+	Sockets   uint64 // connects and sends whose socket found the table full: no exchange is clocked
 	Missed    uint64 // runs the kernel skipped, since the program was running on that CPU (5.12)
 	Malformed uint64 // events this package could not read
 	// Evicted counts sockets dropped from the table by age, or since they are
