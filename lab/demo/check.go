@@ -8,9 +8,9 @@ import (
 	"grayfail/lab/trial"
 )
 
-// The rule of the exporter is r < 0.5. Its baseline and the campaign's own
-// median are two estimates of one speed, so between these bounds a request may
-// be judged either way.
+// The rule of the exporter is r < 0.5. Its baseline and the medians of the
+// campaign's undisturbed requests, at first and between the faults, are estimates
+// of one speed, so between these bounds a request may be judged either way.
 const (
 	surelySlow = 0.45
 	surelyFine = 0.60
@@ -74,10 +74,9 @@ func shares(results []trial.Result, condition string) (named map[string]int, sha
 }
 
 // check says whether the exporter did its job. The truth is what the engine
-// itself measured, against the median of the control.
+// itself measured, against the undisturbed medians.
 func (v verdict) check(results []trial.Result) []finding {
 	var (
-		control     []float64
 		notOK       int
 		controlSlow int
 		wrong       int
@@ -86,13 +85,8 @@ func (v verdict) check(results []trial.Result) []finding {
 		strongAll   int
 		unjudged    int
 	)
-	for _, r := range results {
-		if r.Condition == v.control && r.Err == nil {
-			control = append(control, r.Rate())
-		}
-	}
-	slices.Sort(control)
-	usual := trial.Median(control)
+	lines := trial.Summarise(results, []string{trial.WarmUpName, v.control})
+	usualLow, usualHigh := min(lines[0].Median, lines[1].Median), max(lines[0].Median, lines[1].Median)
 	var missed, invented int
 	for _, r := range results {
 		if r.Status != 200 || r.Err != nil {
@@ -106,11 +100,10 @@ func (v verdict) check(results []trial.Result) []finding {
 			continue
 		}
 		slow := r.Row.Verdict == event.VerdictSlow
-		ratio := r.Rate() / usual
 		switch {
-		case !slow && ratio < surelySlow:
+		case !slow && r.Rate() < surelySlow*usualLow:
 			missed++
-		case slow && ratio > surelyFine:
+		case slow && r.Rate() > surelyFine*usualHigh:
 			invented++
 		}
 		if slow && r.Row.Leg != "" && r.Row.Leg != v.faulty {
@@ -140,7 +133,7 @@ func (v verdict) check(results []trial.Result) []finding {
 		{fmt.Sprintf("every request answered with HTTP 200 (%d of %d)", len(results)-notOK, len(results)), notOK == 0},
 		{fmt.Sprintf("every request of the blocks judged (%d not)", unjudged), unjudged == 0},
 		{fmt.Sprintf("at %s no request slow (%d were)", v.control, controlSlow), controlSlow == 0},
-		{fmt.Sprintf("every request below %.2f of the %s median found (%d missed), none above %.2f (%d)", surelySlow, v.control, missed, surelyFine, invented), missed == 0 && invented == 0},
+		{fmt.Sprintf("every request below %.2f of the undisturbed median found (%d missed), none above %.2f (%d)", surelySlow, missed, surelyFine, invented), missed == 0 && invented == 0},
 		{fmt.Sprintf("at %s at least %.0f%% slow (%d of %d)", v.strong, 100*wantFound, strongSlow, strongAll), float64(strongSlow) >= wantFound*float64(strongAll) && strongSlow > 0},
 		{fmt.Sprintf("no other leg than %s named (%d wrong)", v.faulty, wrong), wrong == 0},
 		{fmt.Sprintf("%s named for at least 90%% of the slow ones at %s (%d without a name)", v.faulty, v.strong, unnamed), 10*unnamed <= strongSlow},
