@@ -233,3 +233,58 @@ func TestPingPong(t *testing.T) {
 		}
 	})
 }
+
+// TestReplyDuringSend: a reply that comes while one large send still blocks
+// belongs to that send, also for a hook that runs when the send returns.
+func TestReplyDuringSend(t *testing.T) {
+	l := newLab(t)
+	forEachHook(t, func(t *testing.T, hook string) {
+		p := load(t, l.options(hook))
+		client, server := l.dial(t, families[0], labPort)
+		client.send(100)
+		server.receive(100)
+		server.send(200)
+		client.receive(200)
+
+		const request = 32 << 20 // more than both buffers hold
+		done := make(chan error, 1)
+		go func() { done <- client.write(request) }()
+		server.receive(100_000)
+		server.send(50)
+		client.receive(50)
+		var events Events
+		if err := p.Drain(&events); err != nil {
+			t.Fatal(err)
+		}
+		if len(events.Exchanges) == 0 || events.Exchanges[0].RequestBytes != 100 || events.Exchanges[0].ReplyBytes != 200 {
+			t.Fatalf("before the large send: %+v", events.Exchanges)
+		}
+		// A hook that sees every chunk may have ended the next one already.
+		var during uint64
+		for _, e := range append(events.Exchanges[1:len(events.Exchanges):len(events.Exchanges)], openNow(t, p).Exchanges...) {
+			during += e.ReplyBytes
+		}
+		if during != 50 {
+			t.Errorf("%d bytes during the large send, want 50", during)
+		}
+
+		server.receive(request - 100_000)
+		if err := <-done; err != nil {
+			t.Fatal(err)
+		}
+		server.send(10)
+		client.receive(10)
+		client.send(1)
+		if err := p.Drain(&events); err != nil {
+			t.Fatal(err)
+		}
+		var sent, replied uint64
+		for _, e := range events.Exchanges {
+			sent += e.RequestBytes
+			replied += e.ReplyBytes
+		}
+		if sent != 100+request || replied != 200+50+10 {
+			t.Errorf("%d and %d bytes in all, want %d and 260: %+v", sent, replied, 100+request, events.Exchanges)
+		}
+	})
+}
