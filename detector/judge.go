@@ -89,6 +89,8 @@ func (d *Detector) explain(row *event.Row, s *series, v *phaseView, basis *strat
 	case found:
 	case basis == nil:
 		f = unattributed("no baseline to tell the lost time by")
+	case row.R != nil && *row.R >= d.cfg.Threshold:
+		f = unattributed("%s at %.2f of the usual rate: it was not the time", row.Outcome, *row.R)
 	case v.endNS == 0:
 		f = unattributed("the request does not say when this phase was")
 	default:

@@ -23,7 +23,7 @@ type queue struct {
 }
 
 type past struct {
-	source         string
+	source, id     string
 	startNS, endNS int64
 }
 
@@ -48,8 +48,11 @@ func earlier(a, b *event.Request) bool {
 }
 
 // push adds a request; arrivals are nearly in order. It returns false for one
-// that waits already.
+// that waits already or was judged lately.
 func (q *queue) push(r *event.Request) bool {
+	if q.judged(r) {
+		return false
+	}
 	if q.head > 64 && q.head > len(q.order)/2 {
 		q.order = q.order[:copy(q.order, q.order[q.head:])]
 		q.head = 0
@@ -77,6 +80,25 @@ func (q *queue) push(r *event.Request) bool {
 	return true
 }
 
+// judged looks for r among the past ones. Those are in the order of their ends
+// but for late ones, so a request that ends last is found new at once.
+func (q *queue) judged(r *event.Request) bool {
+	start, end, ok := interval(r)
+	if !ok || r.ID == "" {
+		return false
+	}
+	for i := range min(len(q.past), maxNeighbours) {
+		p := &q.past[(q.pastHead+len(q.past)-1-i)%len(q.past)]
+		if p.endNS < end {
+			return false
+		}
+		if p.endNS == end && p.startNS == start && p.id == r.ID && p.source == r.Source {
+			return true
+		}
+	}
+	return false
+}
+
 // pop takes the earliest; the pointer is good until the next push.
 func (q *queue) pop() *event.Request {
 	slot := q.order[q.head]
@@ -91,7 +113,7 @@ func (q *queue) remember(r *event.Request) {
 	if !ok {
 		return
 	}
-	p := past{r.Source, start, end}
+	p := past{r.Source, r.ID, start, end}
 	if len(q.past) < maxPast {
 		q.past = append(q.past, p)
 		return

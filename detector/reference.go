@@ -90,21 +90,23 @@ func (l *leg) reference(index uint8) (turnTimes, bool) {
 		}
 		request, reply = int(c.request), int(c.reply)
 	}
-	best, distance := -1, 0
+	var best *class
+	distance := 0
 	for i := range l.classes {
 		c := &l.classes[i]
 		if c.n < trustedSamples {
 			continue
 		}
 		d := abs(int(c.request)-request) + abs(int(c.reply)-reply)
-		if best < 0 || d < distance {
-			best, distance = i, d
+		// Of two as near the larger, whatever the order in which they came up.
+		if best == nil || d < distance || d == distance && (c.request > best.request || c.request == best.request && c.reply > best.reply) {
+			best, distance = c, d
 		}
 	}
-	if best < 0 {
+	if best == nil {
 		return turnTimes{}, false
 	}
-	return l.classes[best].median(), true
+	return best.median(), true
 }
 
 func abs(x int) int { return max(x, -x) }

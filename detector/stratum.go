@@ -54,9 +54,15 @@ func keyOf(v *phaseView, inFlight float64) stratumKey {
 type stratum struct {
 	key    stratumKey
 	window window
-	// anchor is the median of the last accepted regime: it follows the window
-	// up and never down, so that a slow decay is not learned.
+	// anchor is the median of the last accepted regime. It never follows the
+	// window down, so that a slow decay is not learned. It follows it up: at
+	// once while the window fills, later when above counts two windows of
+	// samples in a row that kept the median higher, and then to the lowest of
+	// those medians. Else a machine whose speed wanders would be held to its
+	// best hour for ever.
 	anchor float64
+	above  int
+	lowest float64
 	// known once the window held MinSamples: it stays so.
 	known    bool
 	adopted  uint64
@@ -86,7 +92,23 @@ func (s *stratum) learn(x sample, c *Config) {
 	}
 	s.known = true
 	if s.window.len() >= c.MinKeep {
-		s.anchor = max(s.anchor, s.window.median())
+		s.raiseAnchor(s.window.median())
+	}
+}
+
+func (s *stratum) raiseAnchor(median float64) {
+	switch {
+	case median <= s.anchor:
+		s.above = 0
+	case s.window.len() < s.window.max:
+		s.anchor = median
+	default:
+		if s.above++; s.above == 1 || median < s.lowest {
+			s.lowest = median
+		}
+		if s.above >= 2*s.window.max {
+			s.anchor, s.above = s.lowest, 0
+		}
 	}
 }
 
@@ -128,7 +150,7 @@ func (s *stratum) adopt() {
 	s.window.clear()
 	s.held = s.held[:0]
 	s.refs.clear()
-	s.anchor, s.known = 0, false
+	s.anchor, s.above, s.known = 0, 0, false
 	s.adopted++
 }
 

@@ -287,6 +287,23 @@ func decay(from, to float64) []step {
 	return steps
 }
 
+// A better hour does not become the standard; a better regime does, after two
+// windows of it.
+func TestAnchorRises(t *testing.T) {
+	c := DefaultConfig()
+	c.Window = 20
+	newTimeline(t, c).run([]step{
+		{n: 10, rate: 100, verdict: unknown},
+		{n: 10, rate: 100, verdict: ok, baseline: 100}, // the window is full
+		{n: 25, rate: 140, verdict: ok, baseline: 140},
+		{n: 30, rate: 100, verdict: ok, baseline: 100}, // 0.9 x 140 would be 126
+		{n: 50, rate: 140, verdict: ok, baseline: 140},
+		{n: 30, rate: 100, verdict: ok, baseline: 108}, // 0.9 x the 120 on the way up
+		{n: 110, rate: 140, verdict: ok, baseline: 140},
+		{n: 30, rate: 100, verdict: ok, baseline: 126},
+	})
+}
+
 func TestAdopt(t *testing.T) {
 	l := newTimeline(t, DefaultConfig())
 	l.run([]step{

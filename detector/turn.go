@@ -66,6 +66,7 @@ func (r *turnRing) put(t turn) bool {
 			if replaces(&t, old) {
 				r.opens += count(unanswered(&t)) - count(unanswered(old))
 				t.learned = old.learned
+				t.reachNS = unreached
 				*old = t
 				r.reach(i - 1)
 			}
@@ -79,6 +80,7 @@ func (r *turnRing) put(t turn) bool {
 	for j := r.n - 1; j > i; j-- {
 		*r.at(j) = *r.at(j - 1)
 	}
+	t.reachNS = unreached
 	*r.at(i) = t
 	r.opens += count(unanswered(&t))
 	r.reach(i)
@@ -147,6 +149,9 @@ func replaces(t, old *turn) bool {
 	}
 	return t.endNS > old.endNS
 }
+
+// unreached is the reachNS of a turn that reach has not seen.
+const unreached = -1
 
 // reach restores reachNS from i on.
 func (r *turnRing) reach(i int) {
