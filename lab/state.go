@@ -110,6 +110,9 @@ func parseProcStat(s string) (letter byte, startTicks uint64, err error) {
 	if len(fields) < 20 {
 		return 0, 0, fmt.Errorf("stat line with %d fields after the command: %q", len(fields), s)
 	}
+	if len(fields[0]) != 1 || !strings.Contains("RSDTtWXxKPIZ", fields[0]) { // proc(5), all versions
+		return 0, 0, fmt.Errorf("stat line with state %q", fields[0])
+	}
 	if fields[0] == "Z" || fields[0] == "X" {
 		return fields[0][0], 0, errGone
 	}
