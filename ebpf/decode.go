@@ -41,7 +41,7 @@ const (
 	exchangeEvent    = 8 + flowBytes + exchangeBytes
 	retransmitEvent  = 16 + flowBytes
 	connectionEvent  = 24 + flowBytes
-	socketStateBytes = flowBytes + exchangeBytes + 40
+	socketStateBytes = flowBytes + exchangeBytes + 48
 )
 
 // retransmitKinds is enum retransmit_kind, maps.h; 0 is none.

@@ -113,7 +113,7 @@ static __always_inline int on_send(struct sock *sk, __u32 sent, __u64 planned)
 		s->exchange.send = now;
 		s->exchange.acked = send_hook_after && tp->snd_una == seq ? now : 0;
 	}
-	fill_owner(&s->flow);
+	refresh_owner(s);
 	return 0;
 }
 

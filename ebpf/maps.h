@@ -101,6 +101,8 @@ struct socket_state {
 	__u32 base_out_of_order; /* tcp_sock counters when the exchange began */
 	__u32 base_retransmits;
 	__u32 base_dsacks;
+	__u32 sends; /* since the owner was looked at */
+	__u32 unused;
 };
 
 enum lost_reason {

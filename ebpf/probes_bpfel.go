@@ -124,6 +124,8 @@ type probesSocketState struct {
 	BaseOutOfOrder  uint32
 	BaseRetransmits uint32
 	BaseDsacks      uint32
+	Sends           uint32
+	Unused          uint32
 }
 
 // Names of all BPF objects in the ELF.

@@ -85,8 +85,7 @@ static __always_inline void fill_flow(struct flow *f, const struct sock *sk, __u
  * Owner: the process of the current task. Only called where the kernel works
  * for the owner (send, connect). A kernel thread that sends for somebody (TLS,
  * NFS) leaves the owner that was known before. The leader's name, since the
- * sending thread may carry one of its own; read every time, since servers
- * rename themselves after they connect.
+ * sending thread may carry one of its own.
  */
 static __always_inline void fill_owner(struct flow *f)
 {
@@ -98,6 +97,20 @@ static __always_inline void fill_owner(struct flow *f)
 	f->pid = bpf_get_current_pid_tgid() >> 32;
 	leader = BPF_CORE_READ(task, group_leader);
 	bpf_core_read(&f->comm, sizeof(f->comm), &leader->comm);
+}
+
+/*
+ * Servers rename themselves after they connect, and sockets are handed to
+ * children: look again when another process sends, and now and then.
+ */
+#define OWNER_EVERY 64
+
+static __always_inline void refresh_owner(struct socket_state *s)
+{
+	if (s->flow.pid == bpf_get_current_pid_tgid() >> 32 && ++s->sends < OWNER_EVERY)
+		return;
+	s->sends = 0;
+	fill_owner(&s->flow);
 }
 
 static __always_inline struct socket_state *find_socket(const struct sock *sk)
