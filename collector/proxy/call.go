@@ -151,23 +151,6 @@ func (c *call) bare(ending engine.Ending, now time.Time, concurrency float64) ev
 	return r
 }
 
-// question is the body of a request on its way to the upstream.
-type question struct {
-	io.ReadCloser
-	call *call
-}
-
-func (q *question) Read(p []byte) (int, error) {
-	n, err := q.ReadCloser.Read(p)
-	if n > 0 {
-		q.call.guard(func() { q.call.observer.RequestBody(p[:n]) })
-	}
-	if err != nil && !errors.Is(err, io.EOF) && !errors.Is(err, http.ErrBodyReadAfterClose) {
-		q.call.client.lost.Store(true) // it stopped sending: not the upstream's fault
-	}
-	return n, err
-}
-
 // answer is the body of an answer on its way to the client. What is read is
 // copied and looked at when the next piece is asked for: by then the client
 // has it, so looking holds nothing back.

@@ -54,6 +54,8 @@ type Proxy struct {
 	flight    *flight
 	health    health
 	buffers   *buffers
+	// limit puts the time limit on a call.
+	limit func(context.Context, time.Duration, error) (context.Context, context.CancelFunc)
 
 	closing context.Context
 	close   context.CancelCauseFunc
@@ -73,7 +75,7 @@ func New(config Config, hooks Hooks) *Proxy {
 	}
 	p := &Proxy{
 		config: config, hooks: hooks, transport: newTransport(config.TLS),
-		flight: newFlight(hooks.Now()), buffers: newBuffers(),
+		flight: newFlight(hooks.Now()), buffers: newBuffers(), limit: context.WithTimeoutCause,
 	}
 	p.closing, p.close = context.WithCancelCause(context.Background())
 	p.reverse = &httputil.ReverseProxy{
@@ -96,29 +98,32 @@ func (p *Proxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	defer cancel(nil)
 	defer context.AfterFunc(p.closing, func() { cancel(ErrShutdown) })()
 
-	ps := &passage{client: &client{ResponseWriter: w, now: p.hooks.Now}}
+	ps := &passage{client: &client{ResponseWriter: w, now: p.hooks.Now}, protocol: r.ProtoMajor}
 	ctx = context.WithValue(ctx, passageKey{}, ps)
 	if engine.Inference(r.Method, r.URL.Path) {
 		if p.config.Timeout > 0 {
 			var stop context.CancelFunc
-			ctx, stop = context.WithTimeoutCause(ctx, p.config.Timeout, ErrTimeout)
+			ctx, stop = p.limit(ctx, p.config.Timeout, ErrTimeout)
 			defer stop()
 		}
 		ps.call = p.begin(ctx, ps.client)
 		defer ps.call.end()
 	}
 	r = r.WithContext(ctx)
-	if ps.call != nil && r.Body != nil && r.Body != http.NoBody {
-		r.Body = &question{ReadCloser: r.Body, call: ps.call}
+	if r.Body != nil && r.Body != http.NoBody {
+		ps.question = &question{ReadCloser: r.Body, client: ps.client, call: ps.call}
+		r.Body = ps.question
+		defer context.AfterFunc(ctx, ps.question.giveUp)()
 	}
 	p.reverse.ServeHTTP(ps.client, r)
 }
 
-// passage is one request on its way through; call is nil where nothing is
-// measured.
+// passage is one request on its way through.
 type passage struct {
-	client *client
-	call   *call
+	client   *client
+	call     *call     // nil: nothing is measured
+	question *question // nil: no body
+	protocol int       // the client's: HTTP/1 or 2
 }
 
 type passageKey struct{}

@@ -78,6 +78,7 @@ func (p *Proxy) response(r *http.Response) error {
 	ps := r.Request.Context().Value(passageKey{}).(*passage)
 	p.health.reached()
 	ps.client.like(r)
+	ps.question.overtaken(ps.protocol)
 	if ps.call != nil && r.StatusCode != http.StatusSwitchingProtocols {
 		ps.call.response(r)
 	}
@@ -94,6 +95,7 @@ func (p *Proxy) failed(w http.ResponseWriter, r *http.Request, err error) {
 		p.health.unreached(err)
 	case leftTimeout:
 		status, text = http.StatusGatewayTimeout, "504: the inference server did not answer within the time limit\n"
+		ps.question.overtaken(ps.protocol)
 	}
 	p.hooks.Log(err)
 	w.Header().Set("Content-Type", "text/plain; charset=utf-8")

@@ -11,6 +11,7 @@ import (
 	"net/http"
 	"net/url"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -60,8 +61,16 @@ func TestNeverHeldBack(t *testing.T) {
 					}
 				}
 			}, nil)
-			response := do(t, post(t, within(t), l.address, "/v1/chat/completions", strings.NewReader("{}")))
-			had <- struct{}{}
+			ctx := within(t)
+			tell := func() {
+				select {
+				case had <- struct{}{}:
+				case <-ctx.Done():
+					t.Fatal("the upstream is gone")
+				}
+			}
+			response := do(t, post(t, ctx, l.address, "/v1/chat/completions", strings.NewReader("{}")))
+			tell()
 			body := io.Reader(response.Body)
 			if coding == "gzip" {
 				z, err := gzip.NewReader(body)
@@ -75,7 +84,7 @@ func TestNeverHeldBack(t *testing.T) {
 				if _, err := io.ReadFull(body, got); err != nil || string(got) != text {
 					t.Fatalf("%q, %v, want %q", got, err, text)
 				}
-				had <- struct{}{}
+				tell()
 			}
 			if rest, err := io.ReadAll(body); err != nil || len(rest) > 0 {
 				t.Errorf("%q, %v at the end", rest, err)
@@ -89,6 +98,57 @@ func TestNeverHeldBack(t *testing.T) {
 				t.Errorf("times %+v", r)
 			}
 		})
+	}
+}
+
+// TestEarlyAnswer: an upstream may answer while it still gets the request;
+// each end goes on only when it has what the other sent.
+func TestEarlyAnswer(t *testing.T) {
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer listener.Close()
+	got := make(chan string, 1)
+	go func() {
+		conn, err := listener.Accept()
+		if err != nil {
+			return
+		}
+		defer conn.Close()
+		r, err := http.ReadRequest(bufio.NewReader(conn))
+		if err != nil {
+			return
+		}
+		fmt.Fprintf(conn, "HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nTransfer-Encoding: chunked\r\n\r\n%x\r\n%s\r\n", len(role), role)
+		body, _ := io.ReadAll(r.Body)
+		got <- string(body)
+		fmt.Fprintf(conn, "%x\r\n%s\r\n0\r\n\r\n", len(done), done)
+	}()
+	l := front(t, listener.Addr().String(), nil)
+	conn, err := net.Dial("tcp", l.address)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close()
+	_ = conn.SetDeadline(time.Now().Add(patience))
+	fmt.Fprintf(conn, "POST /v1/chat/completions HTTP/1.1\r\nHost: x\r\nContent-Length: 13\r\n\r\n{\"model\"")
+	response, err := http.ReadResponse(bufio.NewReader(conn), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := io.ReadFull(response.Body, make([]byte, len(role))); err != nil {
+		t.Fatal(err)
+	}
+	fmt.Fprintf(conn, `:"q"}`)
+	if body := <-got; body != `{"model":"q"}` {
+		t.Errorf("the upstream got %q", body)
+	}
+	if rest, err := io.ReadAll(response.Body); err != nil || string(rest) != done {
+		t.Errorf("the client got %q, %v", rest, err)
+	}
+	if r := l.emitted(); r.Outcome != event.OutcomeOK {
+		t.Errorf("record %+v", r)
 	}
 }
 
@@ -278,34 +338,83 @@ func TestRefused(t *testing.T) {
 	}
 }
 
-// TestTimeout: 504 if nothing was sent, a cut stream otherwise; timeout in
-// both cases, and the upstream learns of it.
+// TestTimeout: 504 if nothing was sent; the upstream learns of it.
 func TestTimeout(t *testing.T) {
-	for _, started := range []bool{false, true} {
-		t.Run(fmt.Sprint("started ", started), func(t *testing.T) {
-			told := make(chan struct{})
-			l := serve(t, func(w http.ResponseWriter, r *http.Request) {
-				_, _ = io.Copy(io.Discard, r.Body)
-				if started {
-					w.Header().Set("Content-Type", events)
-					say(w, role+chunk)
-				}
-				<-r.Context().Done()
-				close(told)
-			}, func(c *Config, _ *Hooks) { c.Timeout = 50 * time.Millisecond })
-			response := do(t, post(t, within(t), l.address, "/v1/chat/completions", strings.NewReader("{}")))
-			body, err := io.ReadAll(response.Body)
-			if started && (response.StatusCode != 200 || err == nil) {
-				t.Errorf("%s %q, %v: want a cut stream", response.Status, body, err)
-			}
-			if !started && (response.StatusCode != http.StatusGatewayTimeout || err != nil) {
-				t.Errorf("%s %q, %v: want 504", response.Status, body, err)
-			}
-			<-told
-			if r := l.emitted(); r.Outcome != event.OutcomeTimeout {
-				t.Errorf("record %+v", r)
-			}
-		})
+	told := make(chan struct{})
+	l := serve(t, func(_ http.ResponseWriter, r *http.Request) {
+		_, _ = io.Copy(io.Discard, r.Body)
+		<-r.Context().Done()
+		close(told)
+	}, func(c *Config, _ *Hooks) { c.Timeout = 50 * time.Millisecond })
+	response := do(t, post(t, within(t), l.address, "/v1/chat/completions", strings.NewReader("{}")))
+	if body, err := io.ReadAll(response.Body); response.StatusCode != http.StatusGatewayTimeout || err != nil {
+		t.Errorf("%s %q, %v: want 504", response.Status, body, err)
+	}
+	<-told
+	if r := l.emitted(); r.Outcome != event.OutcomeTimeout {
+		t.Errorf("record %+v", r)
+	}
+	if s := l.proxy.Status(); s.Errors != 0 {
+		t.Errorf("status %+v", s)
+	}
+}
+
+// TestTimeoutInStream: what was sent cannot be taken back; the stream is cut.
+func TestTimeoutInStream(t *testing.T) {
+	told := make(chan struct{})
+	l := serve(t, func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Content-Type", events)
+		say(w, role+chunk)
+		<-r.Context().Done()
+		close(told)
+	}, func(c *Config, _ *Hooks) { c.Timeout = time.Hour })
+	up := make(chan struct{}) // closed when the hour is up
+	l.proxy.limit = func(ctx context.Context, d time.Duration, cause error) (context.Context, context.CancelFunc) {
+		if d != time.Hour {
+			t.Errorf("limit %s", d)
+		}
+		ctx, cancel := context.WithCancelCause(ctx)
+		go func() {
+			<-up
+			cancel(cause)
+		}()
+		return ctx, func() { cancel(nil) }
+	}
+	response := do(t, post(t, within(t), l.address, "/v1/chat/completions", strings.NewReader("{}")))
+	if _, err := io.ReadFull(response.Body, make([]byte, len(role+chunk))); err != nil {
+		t.Fatal(err)
+	}
+	close(up)
+	if rest, err := io.ReadAll(response.Body); err == nil {
+		t.Errorf("%q: want a cut stream", rest)
+	}
+	<-told
+	if r := l.emitted(); r.Outcome != event.OutcomeTimeout || r.GeneratedTokens != 1 {
+		t.Errorf("record %+v", r)
+	}
+}
+
+// TestTimeoutInRequest: a client that sends too slowly gets 504 at once.
+func TestTimeoutInRequest(t *testing.T) {
+	l := serve(t, func(_ http.ResponseWriter, r *http.Request) { _, _ = io.Copy(io.Discard, r.Body) },
+		func(c *Config, _ *Hooks) { c.Timeout = 50 * time.Millisecond })
+	conn, err := net.Dial("tcp", l.address)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close()
+	_ = conn.SetDeadline(time.Now().Add(patience))
+	fmt.Fprintf(conn, "POST /completion HTTP/1.1\r\nHost: x\r\nContent-Length: 1000\r\n\r\nhalf")
+	response, err := http.ReadResponse(bufio.NewReader(conn), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if response.StatusCode != http.StatusGatewayTimeout || !response.Close {
+		t.Errorf("%s, closes %v", response.Status, response.Close)
+	}
+	conn.Close()
+	if r := l.emitted(); r.Outcome != event.OutcomeTimeout {
+		t.Errorf("record %+v", r)
 	}
 }
 
@@ -383,5 +492,44 @@ func TestBasePath(t *testing.T) {
 	body, _ := io.ReadAll(do(t, post(t, within(t), l.address, "/v1/models", nil)).Body)
 	if string(body) != "/engine/v1/models" {
 		t.Errorf("path %q", body)
+	}
+}
+
+// TestKeepAlive: nothing about a call ends the client's connection, nor ours
+// to the upstream.
+func TestKeepAlive(t *testing.T) {
+	var ours sync.Map
+	l := serve(t, func(w http.ResponseWriter, r *http.Request) {
+		ours.Store(r.RemoteAddr, true)
+		w.Header().Set("Content-Type", events)
+		say(w, role+chunk+finish+done) // net/http reads the body first
+	}, nil)
+	var opened atomic.Int64
+	transport := &http.Transport{DialContext: func(ctx context.Context, network, address string) (net.Conn, error) {
+		opened.Add(1)
+		return new(net.Dialer).DialContext(ctx, network, address)
+	}}
+	defer transport.CloseIdleConnections()
+	for i := range 50 {
+		body := io.Reader(strings.NewReader("{}"))
+		if i%2 == 1 {
+			body = io.MultiReader(body) // of unknown length: chunked
+		}
+		response, err := transport.RoundTrip(post(t, within(t), l.address, "/completion", body))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := io.ReadAll(response.Body); err != nil {
+			t.Fatal(err)
+		}
+		response.Body.Close()
+		if r := l.emitted(); r.Outcome != event.OutcomeOK {
+			t.Errorf("record %+v", r)
+		}
+	}
+	upstream := 0
+	ours.Range(func(any, any) bool { upstream++; return true })
+	if opened.Load() != 1 || upstream != 1 {
+		t.Errorf("%d connections to the proxy, %d to the upstream, for 50 calls", opened.Load(), upstream)
 	}
 }

@@ -114,7 +114,7 @@ func TestShutdownCutsTheRest(t *testing.T) {
 	past, cancel := context.WithCancel(context.Background())
 	cancel()
 	if err := l.server.Shutdown(past); err == nil {
-		t.Fatal("the stream has not ended")
+		t.Fatalf("the stream has not ended: in flight %v, status %+v, log %q", l.proxy.InFlight(), l.proxy.Status(), l.problems.texts())
 	}
 	if err := l.proxy.Shutdown(within(t)); err != nil {
 		t.Fatal(err)
