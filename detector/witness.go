@@ -45,14 +45,23 @@ type usual struct {
 	// readLate: ACKs are late, and even the quicker replies come a computation
 	// after them. A slow path keeps ACK and reply as near to each other as they
 	// were; a process that reads late makes the kernel acknowledge the read at
-	// once and the reply follows when it is computed.
+	// once and the reply follows when it is computed. A request that trickles
+	// through a rate limit parts them too, but its first segments are ACKed
+	// early: the RTT stays well below the ACK delay, and no tail probe finds
+	// the request there already.
 	readLate bool
 }
 
-// readLateShare of the lateness of ACKs between them and the replies. Paths of
-// 10 to 50 ms delay showed less than 0.01, a process stopped 85% of the time
-// 0.2.
-const readLateShare = 0.1
+// Between ACKs and replies lay less than 0.01 of the lateness of ACKs on paths
+// of 10 to 50 ms delay, 0.2 with a process stopped 85% of the time. The RTT
+// rose by as much as the ACK delay in both, by 0.4 of it under a rate limit.
+const (
+	readLateShare = 0.1
+	readLateTrips = 0.6
+	// readLateProbed of the exchanges had a tail probe answered by a DSACK: a
+	// third with that process, one in a hundred on those paths.
+	readLateProbed = 0.1
+)
 
 // dsackDelay is how much later than its retransmit a DSACK may be counted: it
 // comes back one round trip later, when the next exchange has begun.
@@ -260,11 +269,17 @@ func (h *hearing) quartiles(l *leg, i0, i1 int, fromNS, toNS int64, out *testimo
 		}
 		answers := of(func(t *turn) int64 { return t.first - t.ack })
 		apart := float64(lowerQuartile(answers)) - max(0, float64(ref.first-ref.ack))
-		if h.usual[class].readLate = late > 0 && apart >= readLateShare*late; !h.usual[class].readLate {
+		trips := of(func(t *turn) int64 { return t.rtt })
+		longer := max(0, float64(medianOf(trips))-float64(ref.rtt))
+		out.trips += longer * n
+		probed := 0.0
+		for _, dup := range of(func(t *turn) int64 { return int64(t.dup) }) {
+			probed += float64(min(dup, 1))
+		}
+		h.usual[class].readLate = late > 0 && apart >= readLateShare*late && (longer >= readLateTrips*late || probed >= readLateProbed*n)
+		if !h.usual[class].readLate {
 			out.acked += late * n
 		}
-		trips := of(func(t *turn) int64 { return t.rtt })
-		out.trips += max(0, float64(medianOf(trips))-float64(ref.rtt)) * float64(len(trips))
 		bodies := of(func(t *turn) int64 { return t.duration() - t.first })
 		out.paced += max(0, float64(lowerQuartile(bodies))-max(0, float64(ref.duration-ref.first))) * float64(len(bodies))
 		if gaps := of(func(t *turn) int64 { return t.stall }); len(gaps) >= fewTurns {
