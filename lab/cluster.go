@@ -121,7 +121,7 @@ func (c *Cluster) network(ctx context.Context) error {
 
 func (c *Cluster) join(ctx context.Context, l Link) error {
 	if c.Relay {
-		r, err := startRelay(c.Coordinator, l)
+		r, err := startRelay(c.Coordinator, l, !c.Fair)
 		if err != nil {
 			return err
 		}

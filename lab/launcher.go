@@ -41,9 +41,7 @@ func (l *launcher) start(ns Namespace, cmd *exec.Cmd, realtime bool) error {
 			return
 		}
 		if realtime {
-			// Of this thread alone (sched_setattr(2)); the child inherits it. Where
-			// it is refused the engine runs like any other program.
-			_ = unix.SchedSetAttr(0, &unix.SchedAttr{Size: unix.SizeofSchedAttr, Policy: unix.SCHED_RR, Priority: 1}, 0)
+			setRealtime() // the child inherits it
 		}
 		errc <- cmd.Start()
 		if realtime {
@@ -51,6 +49,12 @@ func (l *launcher) start(ns Namespace, cmd *exec.Cmd, realtime bool) error {
 		}
 	}
 	return <-errc
+}
+
+// setRealtime lets the calling, locked thread run before every ordinary one
+// (sched_setattr(2) on a thread). Where that is refused it runs like any other.
+func setRealtime() {
+	_ = unix.SchedSetAttr(0, &unix.SchedAttr{Size: unix.SizeofSchedAttr, Policy: unix.SCHED_RR, Priority: 1}, 0)
 }
 
 // stop ends the thread; children that still live get their death signal.

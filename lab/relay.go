@@ -4,7 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
-	"os"
+	"runtime"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -16,7 +16,7 @@ import (
 // namespace instead of a veth pair. It delays, drops, doubles and reorders IP
 // packets and leaves TCP to the two kernels: ACKs and RTTs stay true.
 type relay struct {
-	ends [2]*os.File // coordinator, worker
+	ends [2]int // file descriptors: coordinator, worker
 	ways map[Direction]*way
 	done sync.WaitGroup
 }
@@ -33,31 +33,40 @@ type Impairment struct {
 // relayQueue bounds the packets on their way: 50 ms of a gigabit.
 const relayQueue = 8192
 
-func startRelay(coordinator Namespace, l Link) (*relay, error) {
+// startRelay starts the threads that carry packets; with realtime they run
+// before other programs, like the engine.
+func startRelay(coordinator Namespace, l Link, realtime bool) (*relay, error) {
 	r := &relay{ways: map[Direction]*way{}}
 	for i, end := range []struct {
 		ns     Namespace
 		device string
 	}{{coordinator, l.CoordinatorDevice}, {l.Worker, l.WorkerDevice}} {
-		f, err := openTUN(end.ns, end.device)
+		fd, err := openTUN(end.ns, end.device)
 		if err != nil {
 			return nil, errors.Join(err, r.close())
 		}
-		r.ends[i] = f
+		r.ends[i] = fd
 	}
 	r.ways[Requests] = newWay(r.ends[0], r.ends[1])
 	r.ways[Replies] = newWay(r.ends[1], r.ends[0])
 	for _, w := range r.ways {
-		r.done.Go(w.read)
-		r.done.Go(w.deliver)
+		for _, carry := range []func(){w.read, w.deliver} {
+			r.done.Go(func() {
+				runtime.LockOSThread() // the thread ends with its priority
+				if realtime {
+					setRealtime()
+				}
+				carry()
+			})
+		}
 	}
 	return r, nil
 }
 
 // openTUN makes a TUN device (IP packets, no header before them) in ns.
-func openTUN(ns Namespace, name string) (f *os.File, err error) {
+func openTUN(ns Namespace, name string) (fd int, err error) {
 	err = ns.Do(func() error {
-		fd, err := unix.Open("/dev/net/tun", unix.O_RDWR|unix.O_CLOEXEC|unix.O_NONBLOCK, 0)
+		fd, err = unix.Open("/dev/net/tun", unix.O_RDWR|unix.O_CLOEXEC|unix.O_NONBLOCK, 0)
 		if err != nil {
 			return fmt.Errorf("/dev/net/tun: %w", err)
 		}
@@ -70,27 +79,30 @@ func openTUN(ns Namespace, name string) (f *os.File, err error) {
 			unix.Close(fd)
 			return fmt.Errorf("TUN device %s: %w", name, err)
 		}
-		f = os.NewFile(uintptr(fd), name)
 		return nil
 	})
-	return f, err
+	return fd, err
 }
 
-// close ends the devices; a reader returns by that.
+// close ends the threads, then the devices.
 func (r *relay) close() error {
-	var errs []error
-	for _, f := range r.ends {
-		if f != nil {
-			errs = append(errs, f.Close())
-		}
+	for _, w := range r.ways {
+		w.closed.Store(true)
 	}
 	r.done.Wait()
+	var errs []error
+	for _, fd := range r.ends {
+		if fd != 0 {
+			errs = append(errs, unix.Close(fd))
+		}
+	}
 	return errors.Join(errs...)
 }
 
 // way is one direction of a relay.
 type way struct {
-	in, out *os.File
+	in, out int // file descriptors
+	closed  atomic.Bool
 	queue   chan packet
 	waiting atomic.Int64 // packets in the queue or in deliver's hands
 
@@ -107,7 +119,7 @@ type packet struct {
 	due  time.Time
 }
 
-func newWay(in, out *os.File) *way {
+func newWay(in, out int) *way {
 	return &way{in: in, out: out, queue: make(chan packet, relayQueue), rnd: rand.New(rand.NewPCG(7, 7))}
 }
 
@@ -119,15 +131,26 @@ func (w *way) set(i Impairment) {
 	w.acted.Store(0)
 }
 
+// lookInterval is how long a reader waits for packets before it looks whether
+// the relay has been closed.
+const lookInterval = 100 // milliseconds
+
+// read waits in the kernel, not in Go's poller, whose thread has no priority.
 func (w *way) read() {
 	defer close(w.queue)
 	buf := make([]byte, 1<<16)
-	for {
-		n, err := w.in.Read(buf)
-		if err != nil {
-			return // closed
+	ready := []unix.PollFd{{Fd: int32(w.in), Events: unix.POLLIN}}
+	for !w.closed.Load() {
+		if _, err := unix.Poll(ready, lookInterval); err != nil && !errors.Is(err, unix.EINTR) {
+			return
 		}
-		w.pass(buf[:n])
+		for {
+			n, err := unix.Read(w.in, buf)
+			if err != nil || n == 0 {
+				break // nothing more for now
+			}
+			w.pass(buf[:n])
+		}
 	}
 }
 
@@ -141,7 +164,7 @@ func (w *way) pass(data []byte) {
 	}
 	for range copies {
 		if wait.IsZero() {
-			_, _ = w.out.Write(data) // a full or closed device loses it, as a wire would
+			_, _ = unix.Write(w.out, data) // a full device loses it, as a wire would
 			continue
 		}
 		w.waiting.Add(1)
@@ -190,8 +213,11 @@ func (w *way) fate() (copies int, due time.Time, acted bool) {
 
 func (w *way) deliver() {
 	for p := range w.queue {
-		time.Sleep(time.Until(p.due))
-		_, _ = w.out.Write(p.data)
+		if wait := time.Until(p.due); wait > 0 && !w.closed.Load() {
+			pause := unix.NsecToTimespec(wait.Nanoseconds())
+			_ = unix.Nanosleep(&pause, nil) // cut short by a signal: a packet comes early
+		}
+		_, _ = unix.Write(w.out, p.data)
 		w.waiting.Add(-1)
 	}
 }

@@ -75,8 +75,7 @@ func killLeftovers(dir string) error {
 // kill ends the process and waits until it is gone; it is not our child.
 func (p processRef) kill(limit time.Duration) error {
 	for end := time.Now().Add(limit); ; time.Sleep(10 * time.Millisecond) {
-		_, start, err := procStat(p.PID)
-		if err != nil || start != p.StartTicks {
+		if !p.runs() {
 			return nil
 		}
 		if err := syscall.Kill(p.PID, syscall.SIGKILL); err != nil && !errors.Is(err, syscall.ESRCH) {
@@ -86,6 +85,12 @@ func (p processRef) kill(limit time.Duration) error {
 			return fmt.Errorf("left-over %s (pid %d) does not end", p.Name, p.PID)
 		}
 	}
+}
+
+// runs is false when the process is gone or its pid has passed to another.
+func (p processRef) runs() bool {
+	_, start, err := procStat(p.PID)
+	return err == nil && start == p.StartTicks
 }
 
 // procStat gives the state letter (field 3) and the start time (field 22) of

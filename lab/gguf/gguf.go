@@ -110,10 +110,10 @@ func Write(to io.Writer, s Shape) error {
 	}
 
 	w := bufio.NewWriterSize(to, 1<<20)
-	w.Write(pad(head)) // errors stick until Flush
+	_, _ = w.Write(pad(head)) // errors stick until Flush
 	noise := weights()
 	for i, t := range tensors {
-		w.Write(pad(t.data(noise, i)))
+		_, _ = w.Write(pad(t.data(noise, i)))
 	}
 	return w.Flush()
 }

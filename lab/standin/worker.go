@@ -38,12 +38,13 @@ func (w *Worker) client(ctx context.Context, c net.Conn) {
 	stop := context.AfterFunc(ctx, func() { c.Close() })
 	defer stop()
 	fmt.Fprintln(w.Log, "Accepted client connection")
-	if err := serveClient(c); err != nil && !errors.Is(err, io.EOF) && ctx.Err() == nil {
+	if err := serveClient(c); !errors.Is(err, io.EOF) && ctx.Err() == nil {
 		fmt.Fprintf(w.Log, "client: %v\n", err)
 	}
 	fmt.Fprintln(w.Log, "Client connection closed")
 }
 
+// serveClient answers until the client leaves, which is io.EOF.
 func serveClient(c net.Conn) error {
 	var pace pacer
 	for {
