@@ -82,9 +82,6 @@ func (t *legTable) get(name string) *leg {
 	return l
 }
 
-// find returns the leg, or nil: it makes none.
-func (t *legTable) find(name string) *leg { return t.byName[name] }
-
 // resend is one retransmit that this host saw itself.
 type resend struct {
 	timeNS int64

@@ -33,7 +33,6 @@ type timeline struct {
 	d      *Detector
 	nowNS  int64
 	serial int
-	adopt  func()
 }
 
 func newTimeline(t *testing.T, c Config) *timeline {

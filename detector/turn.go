@@ -1,6 +1,7 @@
 package detector
 
 import (
+	"slices"
 	"sort"
 
 	"grayfail/event"
@@ -48,8 +49,31 @@ type turnRing struct {
 	ring []turn // length is a power of two
 	head int
 	n    int
-	// opens counts turns that are open and have no reply byte.
-	opens int
+	// waits are the turns that are open and have no reply byte: few, at most
+	// one for each socket.
+	waits []wait
+}
+
+// wait finds an unanswered turn.
+type wait struct {
+	socket uint64
+	sendNS int64
+}
+
+// maxWaits bounds them; what does not fit is not superseded, but ages out.
+const maxWaits = 1024
+
+// note keeps waits true after an unanswered turn came, or one was answered or
+// left.
+func (r *turnRing) note(t *turn, waiting bool) {
+	key := wait{t.socket, t.sendNS}
+	i := slices.Index(r.waits, key)
+	switch {
+	case waiting && i < 0 && len(r.waits) < maxWaits:
+		r.waits = append(r.waits, key)
+	case !waiting && i >= 0:
+		r.waits = slices.Delete(r.waits, i, i+1)
+	}
 }
 
 func (r *turnRing) at(i int) *turn { return &r.ring[(r.head+i)&(len(r.ring)-1)] }
@@ -64,7 +88,9 @@ func (r *turnRing) put(t turn) bool {
 	if i > 0 {
 		if old := r.at(i - 1); old.sendNS == t.sendNS && old.socket == t.socket {
 			if replaces(&t, old) {
-				r.opens += count(unanswered(&t)) - count(unanswered(old))
+				if unanswered(old) || unanswered(&t) {
+					r.note(&t, unanswered(&t))
+				}
 				t.learned = old.learned
 				t.reachNS = unreached
 				*old = t
@@ -82,16 +108,11 @@ func (r *turnRing) put(t turn) bool {
 	}
 	t.reachNS = unreached
 	*r.at(i) = t
-	r.opens += count(unanswered(&t))
+	if unanswered(&t) {
+		r.note(&t, true)
+	}
 	r.reach(i)
 	return true
-}
-
-func count(b bool) int {
-	if b {
-		return 1
-	}
-	return 0
 }
 
 // supersede settles open looks: the exchanges of a socket follow each other, so
@@ -109,16 +130,22 @@ func (r *turnRing) supersede(t *turn) (removed int, gone bool) {
 			}
 		}
 	}
-	for i := r.n - 1; i >= 0 && r.opens > 0; i-- {
-		if old := r.at(i); unanswered(old) && old.socket == t.socket && old.sendNS < t.sendNS {
-			for j := i; j < r.n-1; j++ {
-				*r.at(j) = *r.at(j + 1)
-			}
-			r.n--
-			r.opens--
-			r.reach(i)
-			removed++
+	for k := len(r.waits) - 1; k >= 0; k-- {
+		w := r.waits[k]
+		if w.socket != t.socket || w.sendNS >= t.sendNS {
+			continue
 		}
+		r.waits = slices.Delete(r.waits, k, k+1)
+		i := r.find(&turn{socket: w.socket, sendNS: w.sendNS})
+		if i < 0 {
+			continue
+		}
+		for j := i; j < r.n-1; j++ {
+			*r.at(j) = *r.at(j + 1)
+		}
+		r.n--
+		r.reach(i)
+		removed++
 	}
 	return removed, false
 }
@@ -178,8 +205,10 @@ func (r *turnRing) grow() {
 
 // dropOldest forgets n turns.
 func (r *turnRing) dropOldest(n int) {
-	for i := 0; i < n && r.opens > 0; i++ {
-		r.opens -= count(unanswered(r.at(i)))
+	for i := 0; i < n && len(r.waits) > 0; i++ {
+		if t := r.at(i); unanswered(t) {
+			r.note(t, false)
+		}
 	}
 	r.head = (r.head + n) & (len(r.ring) - 1)
 	r.n -= n
