@@ -1,12 +1,15 @@
 package demo
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
@@ -219,8 +222,8 @@ func (r *report) write(ctx context.Context) error {
 	for _, line := range tell[:min(3, len(tell))] {
 		fmt.Fprintf(r.out, "  %s\n", line)
 	}
-	truth := verdict{control: names[0], strong: names[len(names)-1], faulty: faultyLeg}
-	for _, f := range truth.check(r.results) {
+	played := campaign{control: names[0], strong: names[len(names)-1], faulty: faultyLeg, results: r.results}
+	for _, f := range played.check() {
 		mark := "ok    "
 		if !f.ok {
 			mark = "MISSED"
@@ -233,7 +236,7 @@ func (r *report) write(ctx context.Context) error {
 	if failed == nil {
 		return nil
 	}
-	if busy := truth.unsteady(r.results); busy != "" {
+	if busy := played.unsteady(); busy != "" {
 		return fmt.Errorf("%w: %s", ErrBusy, busy)
 	}
 	return fmt.Errorf("%w: %s", ErrNotShown, strings.Join(failed, "; "))
@@ -241,15 +244,18 @@ func (r *report) write(ctx context.Context) error {
 
 // writeNamed prints which leg was named for the slow requests of a condition.
 func (r *report) writeNamed(condition string) {
-	named, share := shares(r.results, condition)
-	for leg, n := range named {
-		if leg == "" {
-			fmt.Fprintf(r.out, "  %d slow, no leg named\n", n)
-			continue
+	named := map[string]int{}
+	for _, result := range trial.Of(r.results, condition) {
+		if result.Row != nil && result.Row.Verdict == event.VerdictSlow {
+			named[cmp.Or(result.Row.Leg, "no leg")]++
 		}
-		fmt.Fprintf(r.out, "  %d slow, named %s", n, leg)
-		if len(share) > 0 {
-			fmt.Fprintf(r.out, ": its share of the excess time %.2f in the median (%.2f to %.2f)", trial.Median(share), share[0], share[len(share)-1])
+	}
+	for _, leg := range slices.Sorted(maps.Keys(named)) {
+		fmt.Fprintf(r.out, "  %d slow, named: %s", named[leg], leg)
+		score := trial.ScoreOf(trial.Of(r.results, condition), trial.Usual{}, faultyLeg)
+		if leg == faultyLeg && len(score.Shares) > 0 {
+			n := len(score.Shares)
+			fmt.Fprintf(r.out, ", with %.2f of the excess time in the median (%.2f to %.2f)", trial.Median(score.Shares), score.Shares[0], score.Shares[n-1])
 		}
 		fmt.Fprintln(r.out)
 	}

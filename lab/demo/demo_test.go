@@ -11,9 +11,9 @@ import (
 	"grayfail/lab/trial"
 )
 
-// campaign is what a good run gives: at 5% every other request is at a quarter
+// played is what a good run gives: at 5% every other request is at a quarter
 // of the rate and blamed on rpc-b.
-func campaign() []trial.Result {
+func played() []trial.Result {
 	var all []trial.Result
 	add := func(cond string, rate float64, row *event.Row) {
 		all = append(all, trial.Result{Condition: cond, Answer: lab.Answer{Status: 200, Tokens: 32, DecodeSeconds: 32 / rate}, Row: row})
@@ -33,16 +33,15 @@ func campaign() []trial.Result {
 
 // TestCheck spoils a good campaign in every way that matters.
 func TestCheck(t *testing.T) {
-	v := verdict{control: "0%", strong: "5%", faulty: lab.LegB}
 	misses := func(results []trial.Result) (out []string) {
-		for _, f := range v.check(results) {
+		for _, f := range (campaign{"0%", "5%", lab.LegB, results}).check() {
 			if !f.ok {
 				out = append(out, f.what)
 			}
 		}
 		return out
 	}
-	if got := misses(campaign()); got != nil {
+	if got := misses(played()); got != nil {
 		t.Fatalf("a good campaign misses %q", got)
 	}
 	for name, c := range map[string]struct {
@@ -56,7 +55,7 @@ func TestCheck(t *testing.T) {
 		"wrong leg":        {func(r *trial.Result) { r.Row = &event.Row{Verdict: event.VerdictSlow, Leg: lab.LegA} }, "no other leg"},
 		"invented on fine": {func(r *trial.Result) { r.Row = &event.Row{Verdict: event.VerdictSlow, Leg: lab.LegB} }, "none above 0.60 (1)"},
 	} {
-		all := campaign()
+		all := played()
 		c.spoil(&all[1]) // the first of 0%
 		if got := strings.Join(misses(all), "; "); !strings.Contains(got, c.want) {
 			t.Errorf("%s: misses %q, want one with %q", name, got, c.want)
@@ -70,7 +69,7 @@ func TestCheck(t *testing.T) {
 		"no names":      {func(row *event.Row) { row.Leg = "" }, "without a name"},
 		"small share":   {func(row *event.Row) { row.LegsMS[lab.LegB] = 100 }, "median share"},
 	} {
-		all := campaign()
+		all := played()
 		for i := range all {
 			if all[i].Row.Verdict == event.VerdictSlow {
 				c.spoil(all[i].Row)
@@ -84,11 +83,11 @@ func TestCheck(t *testing.T) {
 
 // TestUnsteady: a machine that disturbs what nobody else did is told apart.
 func TestUnsteady(t *testing.T) {
-	v := verdict{control: "0%", strong: "5%", faulty: lab.LegB}
-	if got := v.unsteady(campaign()); got != "" {
+	unsteady := func(results []trial.Result) string { return campaign{"0%", "5%", lab.LegB, results}.unsteady() }
+	if got := unsteady(played()); got != "" {
 		t.Errorf("a good campaign: %q", got)
 	}
-	one, drift := campaign(), campaign()
+	one, drift := played(), played()
 	one[1].DecodeSeconds *= 2
 	for i := range drift {
 		if drift[i].Condition == trial.WarmUpName {
@@ -96,7 +95,7 @@ func TestUnsteady(t *testing.T) {
 		}
 	}
 	for name, all := range map[string][]trial.Result{"one slow control": one, "a slower machine": drift} {
-		if v.unsteady(all) == "" {
+		if unsteady(all) == "" {
 			t.Errorf("%s: taken for steady", name)
 		}
 	}

@@ -51,7 +51,7 @@ func TestRun(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, want := range []string{
-		"lab: llama.cpp ", "block  2/2", "median tok/s", "named " + lab.LegB, "alertname: GrayfailPathNamed", "leg: " + lab.LegB, " 0 of them hint at a fault",
+		"lab: llama.cpp ", "block  2/2", "median tok/s", "named: " + lab.LegB, "alertname: GrayfailPathNamed", "leg: " + lab.LegB, " 0 of them hint at a fault",
 	} {
 		if !strings.Contains(out.String(), want) {
 			t.Errorf("the report lacks %q", want)

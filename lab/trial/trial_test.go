@@ -145,3 +145,30 @@ func TestScenarioNames(t *testing.T) {
 		}
 	}
 }
+
+func TestScore(t *testing.T) {
+	row := func(r Result, excess float64, legs map[string]float64) Result {
+		r.Row.ExcessMS, r.Row.LegsMS = excess, legs
+		return r
+	}
+	results := []Result{
+		result("c", 0, time.Second, 200, event.VerdictOK, ""),
+		result("c", 0, time.Second, 80, event.VerdictOK, ""), // missed
+		result("c", 0, time.Second, 92, event.VerdictOK, ""), // either way
+		result("c", 0, time.Second, 92, event.VerdictSlow, ""),
+		result("c", 0, time.Second, 150, event.VerdictSlow, ""), // invented
+		row(result("c", 0, time.Second, 50, event.VerdictSlow, lab.LegB), 100, map[string]float64{lab.LegB: 90}),
+		row(result("c", 0, time.Second, 50, event.VerdictSlow, lab.LegA), 100, map[string]float64{lab.LegA: 60}),
+		result("c", 0, time.Second, 50, event.VerdictUnknown, ""),
+		result("c", 0, time.Second, 50, "", ""),
+	}
+	results[8].Status = 502
+	got := ScoreOf(results, Usual{Low: 190, High: 210}, lab.LegB)
+	want := Score{Requests: 9, Failed: 1, Unjudged: 2, Slow: 4, Missed: 1, Invented: 1, Right: 1, Wrong: 1, Abstained: 2, Shares: []float64{0.6, 0.9}}
+	if fmt.Sprintf("%+v", got) != fmt.Sprintf("%+v", want) {
+		t.Errorf("got %+v\nwant %+v", got, want)
+	}
+	if n := len(Of(results, "other")); n != 0 {
+		t.Errorf("%d results of a condition that was not played", n)
+	}
+}

@@ -175,6 +175,14 @@ func describe(w io.Writer, s trial.Scenario, acts []trial.Act, rows []event.Row)
 		fmt.Fprintf(w, "; %s", e)
 	}
 	fmt.Fprintf(w, "; said live: %s", said(fault.During(rows)))
+	if s.Concurrency <= 1 && strings.HasPrefix(s.Truth, "rpc-") { // else the rows cannot be told apart, or no leg is right
+		trial.Join(fault.Results, rows)
+		score := trial.ScoreOf(fault.Results, trial.Usual{Low: lines[0].Median, High: lines[0].Median}, s.Truth)
+		fmt.Fprintf(w, "; %d right, %d wrong, %d abstained, %d missed, %d invented", score.Right, score.Wrong, score.Abstained, score.Missed, score.Invented)
+		if len(score.Shares) > 0 {
+			fmt.Fprintf(w, ", median share %.2f", trial.Median(score.Shares))
+		}
+	}
 	if before := base.During(rows); said(before) != "nothing" {
 		fmt.Fprintf(w, "; before the fault: %s", said(before))
 	}
