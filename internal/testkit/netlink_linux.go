@@ -83,3 +83,23 @@ func ReadDump(t testing.TB, path string) []netlink.Message {
 	t.Fatalf("%s: the message that ends the dump is missing", path)
 	return nil
 }
+
+// CaptureAnswer is CaptureDump for a question that is no dump: it returns the
+// first datagram of the answer.
+func CaptureAnswer(family int, kind uint16, request []byte) ([]byte, error) {
+	fd, err := unix.Socket(unix.AF_NETLINK, unix.SOCK_RAW|unix.SOCK_CLOEXEC, family)
+	if err != nil {
+		return nil, os.NewSyscallError("socket", err)
+	}
+	defer unix.Close(fd)
+	head := make([]byte, unix.NLMSG_HDRLEN)
+	binary.NativeEndian.PutUint32(head, uint32(len(head)+len(request)))
+	binary.NativeEndian.PutUint16(head[4:], kind)
+	binary.NativeEndian.PutUint16(head[6:], unix.NLM_F_REQUEST)
+	if err := unix.Sendto(fd, append(head, request...), 0, &unix.SockaddrNetlink{Family: unix.AF_NETLINK}); err != nil {
+		return nil, os.NewSyscallError("sendto", err)
+	}
+	buf := make([]byte, 64<<10)
+	n, _, err := unix.Recvfrom(fd, buf, 0)
+	return buf[:max(n, 0)], os.NewSyscallError("recvfrom", err)
+}

@@ -30,8 +30,9 @@ type Job struct {
 	Timeout time.Duration
 }
 
-// Step runs the tests of one package in the guest, built with the tag "guest"
-// and without cgo, in the package's folder. Their environment names VM_SHARE,
+// Step runs the tests of one package whose names begin with TestGuest, built
+// with the tag "guest" and without cgo, in the guest and in the package's
+// folder. Their environment names VM_SHARE,
 // a folder for files that the host is to see, and VM_TWOPORT, the module of
 // the two-port device.
 type Step struct {
@@ -115,7 +116,7 @@ func (p *place) run(ctx context.Context, job Job, share string) (*Outcome, error
 		timeout := cmp.Or(s.Timeout, 2*time.Minute)
 		out.Steps = append(out.Steps, spec.Step{
 			Name: s.Package, Env: env, Dir: filepath.Join(p.module, s.Package),
-			Argv:   append([]string{binary, "-test.v=test2json", "-test.timeout=" + timeout.String()}, s.Args...),
+			Argv:   append([]string{binary, "-test.v=test2json", "-test.run=^TestGuest", "-test.timeout=" + timeout.String()}, s.Args...),
 			Output: fmt.Sprintf("%02d.out", i),
 			// The binary's own timeout comes first: it says what hangs.
 			Timeout: timeout + timeout/10,

@@ -48,6 +48,8 @@ func (a *agent) do(words []string) (answer string, err error) {
 		err = arg.call(a.pairs[arg.text()], (*verbs.QueuePair).Fail)
 	case "destroy": // NAME
 		err = arg.call(a.pairs[arg.text()], (*verbs.QueuePair).Destroy)
+	case "many": // DEVICE PORT COUNT: queue pairs in INIT
+		err = a.many(&arg)
 	case "register": // DEVICE BYTES
 		err = a.register(&arg)
 	case "memlock": // BYTES: RLIMIT_MEMLOCK
@@ -105,6 +107,18 @@ func (a *agent) pair(arg *arguments, answer *string) error {
 	a.pairs[name] = q
 	*answer = strconv.FormatUint(uint64(q.Number), 10)
 	return nil
+}
+
+func (a *agent) many(arg *arguments) error {
+	d, err := a.device(arg.text())
+	port, count := arg.number(), arg.number()
+	for i := 0; i < count && err == nil; i++ {
+		var q *verbs.QueuePair
+		if q, err = d.QueuePair(); err == nil {
+			err = q.Init(uint8(port))
+		}
+	}
+	return err
 }
 
 func (a *agent) register(arg *arguments) error {

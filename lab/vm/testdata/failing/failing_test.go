@@ -8,18 +8,18 @@ import (
 	"testing"
 )
 
-func TestPasses(t *testing.T) { t.Log("seen in the guest:", os.Getpid() != 1) }
+func TestGuestPasses(t *testing.T) { t.Log("seen in the guest:", os.Getpid() != 1) }
 
-func TestFails(t *testing.T) {
+func TestGuestFails(t *testing.T) {
 	t.Run("with/a slash", func(t *testing.T) { t.Error("one is not two") })
 	t.Run("good", func(*testing.T) {})
 }
 
-func TestSkips(t *testing.T) { t.Skip("no such device") }
+func TestGuestSkips(t *testing.T) { t.Skip("no such device") }
 
-func TestDies(*testing.T) {
+func TestGuestDies(*testing.T) {
 	println("last words")
 	os.Exit(3)
 }
 
-func TestNeverRuns(*testing.T) {}
+func TestGuestNeverRuns(*testing.T) {}

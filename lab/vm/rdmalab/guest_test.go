@@ -40,7 +40,7 @@ func queuePairsOf(t *testing.T, a *rdmalab.Agent) map[string]queuePair {
 	return byNumber
 }
 
-func TestTwoPort(t *testing.T) {
+func TestGuestTwoPort(t *testing.T) {
 	rdmalab.Netdev(t, "tp1", "10.9.1.1/24")
 	rdmalab.Netdev(t, "tp2", "10.9.2.1/24")
 	device := rdmalab.TwoPort(t, "tp1", "tp2")
@@ -60,7 +60,7 @@ func TestTwoPort(t *testing.T) {
 	}
 }
 
-func TestRXE(t *testing.T) {
+func TestGuestRXE(t *testing.T) {
 	rdmalab.Veth(t, "ve1", "ve2")
 	rdmalab.Up(t, "ve1", "10.9.3.1/24")
 	testkit.Run(t, "ip", "neigh", "replace", "10.9.3.2", "lladdr", "02:00:00:00:00:02", "dev", "ve1")
