@@ -82,3 +82,14 @@ func TestImplausibleEvents(t *testing.T) {
 		t.Errorf("%+v, want 6 unusable and none kept", s)
 	}
 }
+
+// A request from the future is judged by its rate at once and does not wait.
+func TestRequestFromTheFuture(t *testing.T) {
+	d := New(DefaultConfig())
+	now := int64(1_800_000_000e9)
+	d.Advance(now)
+	d.Request(event.Request{ID: "r", Source: "s", Model: "m", StartNS: now, EndNS: now + 3600e9, GeneratedTokens: 32, DecodeRate: 100, Outcome: event.OutcomeOK})
+	if out := d.Advance(now + 2e9); len(out.Rows) != 2 || d.Stats().Ahead != 1 {
+		t.Errorf("%d rows, %+v", len(out.Rows), d.Stats())
+	}
+}

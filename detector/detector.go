@@ -36,6 +36,8 @@ type Stats struct {
 	Requests, Canceled, Duplicates uint64
 	// Overflow by table: what did not fit.
 	ModelsOverflow, StrataOverflow, LegsOverflow, PendingOverflow uint64
+	// Ahead counts requests that ended in the future: their times are ignored.
+	Ahead uint64
 	// ExchangesUnusable had no leg or no plausible times, or did not fit.
 	ExchangesUnusable uint64
 	// SumsLost are 100 ms sums that made room for newer ones.
@@ -67,6 +69,11 @@ func (d *Detector) Request(r event.Request) {
 	if r.EndNS <= 0 {
 		r.EndNS = d.nowNS
 	}
+	if d.nowNS > 0 && r.EndNS > d.nowNS+maxAheadNS {
+		// It would wait for ever. The rate may be right all the same.
+		d.stats.Ahead++
+		r.StartNS, r.FirstTokenNS, r.EndNS = 0, 0, d.nowNS
+	}
 	if d.queue.len() >= d.cfg.MaxPending {
 		d.stats.PendingOverflow++
 		return
@@ -75,6 +82,10 @@ func (d *Detector) Request(r event.Request) {
 		d.stats.Duplicates++
 	}
 }
+
+// maxAheadNS is how far a request may end in the future: clocks of other hosts
+// differ by seconds, not by minutes.
+const maxAheadNS = int64(60e9)
 
 // Exchange takes one exchange, or a look at one that is still open: a later
 // one with the same leg, socket and send time replaces it.

@@ -1,6 +1,10 @@
 package detector
 
-import "grayfail/event"
+import (
+	"slices"
+
+	"grayfail/event"
+)
 
 // maxEpisodeIDs bounds the request ids that an episode lists; the counts go on.
 const maxEpisodeIDs = 1000
@@ -15,8 +19,10 @@ type tracker struct {
 	phase         event.Phase
 
 	open bool
-	// recent holds the last OpenWithin verdicts, oldest first.
-	recent []judged
+	// decided counts verdicts ok and slow; recent holds the slow ones among the
+	// last OpenWithin of them, oldest first.
+	decided uint64
+	recent  []judged
 	// okRun counts verdicts ok in a row, calmRun those and unknown ones.
 	okRun, calmRun int
 
@@ -36,6 +42,7 @@ type judged struct {
 	id, leg        string
 	cause          event.Cause
 	excessMS       float64
+	serial         uint64 // tracker.decided when it came
 }
 
 // blame is the evidence of an episode for one cause and leg.
@@ -75,22 +82,20 @@ func (t *tracker) observe(j judged, c *Config) transition {
 		}
 		return nothing
 	}
-	if len(t.recent) == c.OpenWithin {
-		copy(t.recent, t.recent[1:])
-		t.recent = t.recent[:len(t.recent)-1]
-	}
-	t.recent = append(t.recent, j)
-	slow := 0
-	for i := range t.recent {
-		if t.recent[i].slow {
-			slow++
+	t.decided++
+	if j.slow {
+		j.serial = t.decided
+		old := 0
+		for old < len(t.recent) && t.recent[old].serial+uint64(c.OpenWithin) <= t.decided {
+			old++
+		}
+		t.recent = append(slices.Delete(t.recent, 0, old), j)
+		if len(t.recent) >= c.OpenSlow {
+			t.start(c)
+			return opened
 		}
 	}
-	switch {
-	case j.slow && slow >= c.OpenSlow:
-		t.start(c)
-		return opened
-	case t.calmRun == c.CloseAfter:
+	if t.calmRun == c.CloseAfter {
 		return calmed
 	}
 	return nothing
@@ -98,15 +103,14 @@ func (t *tracker) observe(j judged, c *Config) transition {
 
 // start opens an episode that began with the first slow verdict remembered.
 func (t *tracker) start(c *Config) {
-	first := 0
-	for !t.recent[first].slow {
-		first++
-	}
-	j := &t.recent[first]
-	t.open, t.blame, t.trailing, t.lastEndNS = true, t.blame[:0], 0, 0
-	t.current = event.Episode{StartNS: j.startNS, Source: t.source, Model: t.model, Phase: t.phase}
-	for _, j := range t.recent[first:] {
+	first := t.recent[0]
+	t.open, t.blame, t.lastEndNS = true, t.blame[:0], 0
+	t.current = event.Episode{StartNS: first.startNS, Source: t.source, Model: t.model, Phase: t.phase}
+	before := first.serial - 1
+	for _, j := range t.recent {
+		t.trailing = int(j.serial - before - 1)
 		t.extend(j, c)
+		before = j.serial
 	}
 	t.recent = t.recent[:0]
 }

@@ -23,3 +23,18 @@ func medianOf[T int64 | float32 | float64](values []T) T {
 	slices.Sort(values)
 	return (values[(len(values)-1)/2] + values[len(values)/2]) / 2
 }
+
+// lowerBound is the first position in sorted whose value is at least x. The
+// values are rates: no NaN, which slices.BinarySearch would look out for at
+// each step.
+func lowerBound(sorted []float64, x float64) int {
+	lo, hi := 0, len(sorted)
+	for lo < hi {
+		if mid := (lo + hi) / 2; sorted[mid] < x {
+			lo = mid + 1
+		} else {
+			hi = mid
+		}
+	}
+	return lo
+}

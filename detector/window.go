@@ -33,7 +33,7 @@ func (w *window) add(s sample) {
 	if w.len() == len(w.ring) {
 		w.grow()
 	}
-	i, _ := slices.BinarySearch(w.sorted, s.rate)
+	i := lowerBound(w.sorted, s.rate)
 	w.sorted = slices.Insert(w.sorted, i, s.rate)
 	*w.at(w.len() - 1) = s
 }
@@ -41,8 +41,7 @@ func (w *window) add(s sample) {
 // replace puts a new rate among the sorted ones for an old one, moving only
 // what lies between them.
 func (w *window) replace(old, rate float64) {
-	i, _ := slices.BinarySearch(w.sorted, old)
-	j, _ := slices.BinarySearch(w.sorted, rate)
+	i, j := lowerBound(w.sorted, old), lowerBound(w.sorted, rate)
 	if i < j {
 		j--
 		copy(w.sorted[i:j], w.sorted[i+1:])
@@ -73,7 +72,7 @@ func (w *window) dropNewest(n int) {
 }
 
 func (w *window) forget(rate float64) {
-	i, _ := slices.BinarySearch(w.sorted, rate)
+	i := lowerBound(w.sorted, rate)
 	w.sorted = slices.Delete(w.sorted, i, i+1)
 }
 
