@@ -87,6 +87,7 @@ func (l *timeline) one(i int, s step) {
 	if s.rate > 0 {
 		r.FirstTokenNS = l.nowNS - int64(float64(tokens)/s.rate*1e9)
 	}
+	l.d.Advance(l.nowNS) // events come while time goes on
 	l.d.Request(r)
 	if early := l.d.Advance(l.nowNS + 2e9 - 1); len(early.Rows) != 0 {
 		l.Fatalf("step %d: a verdict before the hold was over", i)
