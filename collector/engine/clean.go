@@ -1,6 +1,8 @@
 package engine
 
 import (
+	"fmt"
+	"hash/fnv"
 	"strings"
 	"unicode"
 	"unicode/utf8"
@@ -34,10 +36,14 @@ func CleanName(name string, max int) string {
 }
 
 // CleanID makes an id of foreign origin safe: at most MaxID printable ASCII
-// characters; quotes, backslashes, spaces and everything else become '_'.
+// characters; quotes, backslashes, spaces and everything else become '_'. A
+// longer one is cut, and ends in a hash of the whole: ids often differ only
+// at their ends.
 func CleanID(id string) string {
 	if len(id) > MaxID {
-		id = id[:MaxID]
+		sum := fnv.New64a()
+		_, _ = sum.Write([]byte(id)) // never fails
+		id = fmt.Sprintf("%s~%016x", id[:MaxID-17], sum.Sum64())
 	}
 	return strings.Map(func(r rune) rune {
 		if r <= ' ' || r >= 0x7f || r == '"' || r == '\'' || r == '\\' {
