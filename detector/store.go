@@ -137,8 +137,12 @@ func (s *store) fold(untilNS int64) {
 		for _, b := range s.occupancy.busy {
 			sl := b.leg.sums.slot(from / slotNS)
 			sl.busy += float32(b.ns)
-			says := s.hearing.hear(b.leg, from, to, &s.cfg.Cause)
-			sl.add(&says)
+			if turns, quiet := b.leg.quiet(from, to, &s.cfg.Cause); quiet {
+				sl.turns = saturate(sl.turns, turns)
+			} else {
+				says := s.hearing.hear(b.leg, from, to, &s.cfg.Cause)
+				sl.add(&says)
+			}
 			if s.calm {
 				s.learnClasses(b.leg, from, to)
 			}

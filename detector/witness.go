@@ -99,6 +99,33 @@ func (h *hearing) hear(l *leg, fromNS, toNS int64, c *CauseConfig) testimony {
 	return out
 }
 
+// long tells whether an exchange took so much longer than its class that its
+// witnesses are heard, and how much.
+func (l *leg) long(t *turn, c *CauseConfig) (ref turnTimes, excess float64, long bool) {
+	ref, _ = l.reference(t.class)
+	excess = float64(t.duration()) - float64(ref.duration)
+	return ref, excess, excess >= max(float64(c.LateFloor), float64(ref.duration)/2)
+}
+
+// quiet counts the turns that end in from..to; ok is false when one of those
+// in it has something to say.
+func (l *leg) quiet(fromNS, toNS int64, c *CauseConfig) (turns int, ok bool) {
+	i0, i1 := l.turns.window(fromNS, toNS)
+	for i := i0; i < i1; i++ {
+		t := l.turns.at(i)
+		if t.outOfOrder > 0 || t.resent > t.dup || len(l.resends.ring) > 0 {
+			return 0, false
+		}
+		if _, _, long := l.long(t, c); long {
+			return 0, false
+		}
+		if t.endNS <= toNS && t.endNS > fromNS {
+			turns++
+		}
+	}
+	return turns, true
+}
+
 // alone examines one exchange by itself.
 func (h *hearing) alone(l *leg, t *turn, fromNS, toNS int64, c *CauseConfig, out *testimony) {
 	h.usual = [maxClasses + 1]usual{}
@@ -118,9 +145,8 @@ func (h *hearing) examine(l *leg, t *turn, clip int64, ends bool, resent int, ti
 			out.timeouts++
 		}
 	}
-	ref, _ := l.reference(t.class)
-	excess := float64(t.duration()) - float64(ref.duration)
-	if excess < max(float64(c.LateFloor), float64(ref.duration)/2) {
+	ref, excess, long := l.long(t, c)
+	if !long {
 		return
 	}
 	own := excess * float64(clip) / float64(t.duration())
