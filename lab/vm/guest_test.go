@@ -1,11 +1,18 @@
 package vm_test
 
 import (
+	"flag"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 
+	"grayfail/internal/testkit"
 	"grayfail/lab/vm"
 )
+
+// The expectations of tests that name a PID or a GUID change with the fixtures.
+var capture = flag.String("capture", "", "replace the fixtures in this `folder` of the module (or below) by what the guest has captured")
 
 const failing = "./lab/vm/testdata/failing"
 
@@ -17,6 +24,8 @@ func TestGuest(t *testing.T) {
 		Steps: []vm.Step{
 			{Package: failing},
 			{Package: "./lab/vm/rdmalab"},
+			{Package: "./collector/rdma/nldev"},
+			{Package: "./collector/rdma"},
 		},
 	})
 	if err != nil {
@@ -31,6 +40,33 @@ func TestGuest(t *testing.T) {
 			r.Report(t)
 		}
 	}
+	if *capture != "" && !t.Failed() {
+		replaceFixtures(t, filepath.Join(outcome.Share, "captured"), "../..")
+	}
+}
+
+// replaceFixtures copies what tests in the guest have written below the name
+// of its place in the module.
+func replaceFixtures(t *testing.T, from, to string) {
+	t.Helper()
+	err := filepath.WalkDir(from, func(path string, d os.DirEntry, err error) error {
+		if err != nil || d.IsDir() {
+			return err
+		}
+		name, err := filepath.Rel(from, path)
+		if err != nil {
+			return err
+		}
+		b, err := os.ReadFile(path)
+		if err == nil && strings.HasPrefix(name, *capture) {
+			testkit.WriteFile(t, filepath.Join(to, name), b)
+			t.Log("captured", name)
+		}
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
 }
 
 // checkFailing: whatever goes wrong in the guest is told, with its output.
@@ -40,12 +76,12 @@ func checkFailing(t *testing.T, r *vm.Result) {
 		failed bool
 		output string
 	}{
-		"TestPasses":             {false, "seen in the guest: true"},
-		"TestFails":              {true, ""},
-		"TestFails/with/a_slash": {true, "one is not two"},
-		"TestFails/good":         {false, ""},
-		"TestSkips":              {true, "no such device"},
-		"TestDies":               {true, "last words"},
+		"TestGuestPasses":             {false, "seen in the guest: true"},
+		"TestGuestFails":              {true, ""},
+		"TestGuestFails/with/a_slash": {true, "one is not two"},
+		"TestGuestFails/good":         {false, ""},
+		"TestGuestSkips":              {true, "no such device"},
+		"TestGuestDies":               {true, "last words"},
 	}
 	for _, got := range r.Tests {
 		w, known := want[got.Name]

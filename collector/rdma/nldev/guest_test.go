@@ -21,7 +21,7 @@ import (
 )
 
 // These tests run in the guest of lab/vm. They write the kernel's answers,
-// byte for byte, where the host can see them: "go test ./lab/vm -capture"
+// byte for byte, where the host can see them: "go test ./lab/vm -capture collector/rdma"
 // makes fixtures of them.
 
 func typeOf(op Op) uint16 { return clientNLDEV<<10 | uint16(op) }
