@@ -98,6 +98,9 @@ type Leg struct {
 	Expected   string // auto, rdma or tcp
 	Process    string
 	PID        int
+	// QueuePairs are those of the owner on the port of the leg, on other ports
+	// of its device and on none: what the transport was concluded from.
+	QueuePairs []QueuePair
 	// Sockets in ESTABLISHED now.
 	Connections int
 	// Sums over the leg since it was first seen; monotonic.

@@ -13,6 +13,8 @@ type Snapshot struct {
 	// table has dropped is not here, and disappears from the scrape.
 	Legs   []Leg
 	Qdiscs []Qdisc
+	// RDMA is the last reading of the RDMA devices; nil while there is none.
+	RDMA *RDMA
 	// Baselines holds every stratum; which of them are exported is export's
 	// decision.
 	Baselines []Baseline

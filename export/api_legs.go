@@ -56,7 +56,7 @@ func LegsJSON(legs []event.Leg) []byte {
 			RDMADevice: l.RDMADevice, RDMAPort: l.RDMAPort,
 			Transport: cmp.Or(l.Transport, event.TransportUnknown), Reason: l.Reason,
 			Expected: cmp.Or(l.Expected, "auto"), Process: l.Process, PID: l.PID,
-			QueuePairs: []queuePairJSON{},
+			QueuePairs: queuePairsJSON(l.QueuePairs),
 			TCP:        legTCPJSON{l.BytesAcked, l.BytesReceived, l.RTT.Microseconds()},
 		})
 	}
@@ -65,4 +65,13 @@ func LegsJSON(legs []event.Leg) []byte {
 		panic(err) // strings and whole numbers cannot fail
 	}
 	return append(body, '\n')
+}
+
+func queuePairsJSON(pairs []event.QueuePair) []queuePairJSON {
+	out := make([]queuePairJSON, 0, len(pairs))
+	for i := range pairs {
+		q := &pairs[i]
+		out = append(out, queuePairJSON{q.Device, q.Port, q.LQPN, q.RQPN, q.Type, q.State, q.PID})
+	}
+	return out
 }

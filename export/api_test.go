@@ -61,7 +61,7 @@ func TestLegsJSON(t *testing.T) {
 	legs := fullSnapshot().Legs
 	const want = `{"legs":[` +
 		`{"leg":"rpc-b","role":"client","netns":"","local":"10.77.2.1","peer":"10.77.2.2:50052","device":"veth-b","rdma_device":"","rdma_port":0,"transport":"tcp","reason":"","expected":"auto","process":"llama-server","pid":4711,"queue_pairs":[],"tcp":{"bytes_acked":164321,"bytes_received":128009,"rtt_us":85}},` +
-		`{"leg":"rpc-r","role":"client","netns":"pod","local":"fd00::1","peer":"[fd00::2]:50052","device":"enp1s0f1","rdma_device":"mlx5_1","rdma_port":2,"transport":"fallback","reason":"port_not_probed","expected":"rdma","process":"","pid":0,"queue_pairs":[],"tcp":{"bytes_acked":5000,"bytes_received":6000,"rtt_us":1000}},` +
+		`{"leg":"rpc-r","role":"client","netns":"pod","local":"fd00::1","peer":"[fd00::2]:50052","device":"enp1s0f1","rdma_device":"mlx5_1","rdma_port":2,"transport":"fallback","reason":"port_not_probed","expected":"rdma","process":"","pid":0,"queue_pairs":[{"device":"mlx5_1","port":1,"lqpn":131,"rqpn":77,"type":"RC","state":"RTS","pid":4711}],"tcp":{"bytes_acked":5000,"bytes_received":6000,"rtt_us":1000}},` +
 		`{"leg":"from 10.77.9.9","role":"server","netns":"","local":"10.77.2.1","peer":"10.77.9.9","device":"","rdma_device":"","rdma_port":0,"transport":"unknown","reason":"","expected":"auto","process":"","pid":0,"queue_pairs":[],"tcp":{"bytes_acked":0,"bytes_received":0,"rtt_us":0}}` +
 		"]}\n"
 	if diff := cmp.Diff(want, string(LegsJSON(legs))); diff != "" {

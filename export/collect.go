@@ -47,6 +47,7 @@ func (m *Metrics) series(v *view) []prometheus.Metric {
 	b.qdiscs(v.snapshot.Qdiscs)
 	b.legs(v.legs)
 	b.hosts(v.snapshot.HostAddresses)
+	b.rdma(v.snapshot.RDMA)
 	b.inFlight(v.snapshot.InFlight)
 	b.baselines(v.snapshot.Baselines)
 	b.episodes(v.phases, v.snapshot.Episodes)

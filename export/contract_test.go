@@ -57,6 +57,11 @@ tcp_min_rtt_seconds{leg} gauge
 tcp_payload_bytes_total{leg,direction} counter
 tcp_out_of_order_packets_total{leg} counter
 tcp_connections{leg} gauge
+rdma_port_info{device,port,netdev,link_layer,protocol} gauge
+rdma_port_active{device,port} gauge
+rdma_port_rate_bytes_per_second{device,port} gauge
+rdma_queue_pairs{device,port,type,state} gauge
+rdma_hw_events_total{device,port,event} counter
 path_rank_correlation{model,leg,evidence} gauge
 path_rank_correlation_p_value{model,leg,evidence} gauge
 path_rank_correlation_requests{model,leg,evidence} gauge

@@ -141,12 +141,14 @@ func fullSnapshot() *event.Snapshot {
 				Peer: netip.MustParseAddrPort("[fd00::2]:50052"), Device: "enp1s0f1", RDMADevice: "mlx5_1", RDMAPort: 2,
 				Transport: event.TransportFallback, Reason: "port_not_probed", Expected: "rdma",
 				Connections: 2, BytesAcked: 5000, BytesReceived: 6000, RTT: time.Millisecond, MinRTT: time.Millisecond,
+				QueuePairs: rdmaReading().QueuePairs[1:2],
 			},
 			{
 				Name: "from 10.77.9.9", Role: event.RoleServer, Local: netip.MustParseAddr("10.77.2.1"),
 				Peer: netip.AddrPortFrom(netip.MustParseAddr("10.77.9.9"), 0), Transport: event.TransportUnknown,
 			},
 		},
+		RDMA: rdmaReading(),
 		Qdiscs: []event.Qdisc{
 			{Device: "eth0", Kind: "mq", Handle: "8001:", Parent: "root", Bytes: 1 << 40, Packets: 1<<32 + 5, Drops: 7, Requeues: 3, Overlimits: 2, BacklogBytes: 1514, QueuePackets: 1},
 			{Netns: "pod", Device: "eth0", Kind: "clsact", Handle: "ffff:", Parent: "clsact", Drops: 9},
@@ -171,6 +173,31 @@ func fullSnapshot() *event.Snapshot {
 		InFlight:      []event.InFlight{{Source: "main", Model: "qwen", Requests: 2}},
 		HostAddresses: []netip.Addr{netip.MustParseAddr("10.77.2.1"), netip.MustParseAddr("fd00::1")},
 		ConfigReload:  event.ConfigReload{Successful: true, TimeNS: startNS - 3600*second},
+	}
+}
+
+// rdmaReading is a card with a port in use, one that is down, and another card
+// whose queue pairs could not be listed.
+func rdmaReading() *event.RDMA {
+	return &event.RDMA{
+		TimeNS: startNS, QueuePairsNS: startNS,
+		Ports: []event.RDMAPort{
+			{Device: "mlx5_1", Port: 1, Netdev: "enp1s0f0", LinkLayer: "Ethernet", Protocol: "roce", State: "ACTIVE", Active: true, RateBytesPerSecond: 12.5e9},
+			{Device: "mlx5_1", Port: 2, Netdev: "enp1s0f1", LinkLayer: "Ethernet", Protocol: "roce", State: "DOWN"},
+			{Device: "mlx5_2", Port: 1, State: ""},
+		},
+		QueuePairs: []event.QueuePair{
+			{Device: "mlx5_1", Port: 1, LQPN: 1, Type: "GSI", State: "RTS", KernelName: "ib_core"},
+			{Device: "mlx5_1", Port: 1, LQPN: 131, RQPN: 77, Type: "RC", State: "RTS", PID: 4711},
+			{Device: "mlx5_1", Port: 1, LQPN: 132, RQPN: 78, Type: "RC", State: "RTS", PID: 4711},
+			{Device: "mlx5_1", LQPN: 133, Type: "RC", State: "RESET", PID: 4711},
+			{Device: "mlx5_2", Port: 1, LQPN: 9, Type: "RC", State: "RTS", PID: 4711},
+		},
+		Unlisted: []string{"mlx5_2"},
+		Counters: []event.RDMACounter{
+			{Device: "mlx5_1", Port: 1, Event: "out_of_sequence", Value: 12},
+			{Device: "mlx5_1", Port: 2, Event: "out_of_sequence"},
+		},
 	}
 }
 

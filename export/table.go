@@ -52,6 +52,12 @@ const (
 	tcpOutOfOrder
 	tcpConnections
 
+	rdmaPortInfo
+	rdmaPortActive
+	rdmaPortRate
+	rdmaQueuePairs
+	rdmaHWEvents
+
 	rankCorrelation
 	rankCorrelationP
 	rankCorrelationN
@@ -80,6 +86,7 @@ func describe(strata bool) [numMetrics]Description {
 		baselineLabels = []string{"source", "model", "phase"}
 		qdiscLabels    = []string{"netns", "device", "kind", "handle", "parent"}
 		legLabels      = []string{"leg"}
+		portLabels     = []string{"device", "port"}
 		rankLabels     = []string{"model", "leg", "evidence"}
 		stratum        = " (the stratum with most requests)"
 		overStrata     = ", over all strata"
@@ -171,6 +178,17 @@ func describe(strata bool) [numMetrics]Description {
 			Counter, legLabels, nil},
 		tcpConnections: {"tcp_connections", "Established connections of a leg.",
 			Gauge, legLabels, nil},
+
+		rdmaPortInfo: {"rdma_port_info", "A port of an RDMA device; always 1.",
+			Gauge, append(slices.Clip(portLabels), "netdev", "link_layer", "protocol"), nil},
+		rdmaPortActive: {"rdma_port_active", "Whether a port of an RDMA device is ACTIVE.",
+			Gauge, portLabels, nil},
+		rdmaPortRate: {"rdma_port_rate_bytes_per_second", "Rate of the link of a port.",
+			Gauge, portLabels, nil},
+		rdmaQueuePairs: {"rdma_queue_pairs", "Queue pairs by port, type and state; port \"\" before INIT, where a queue pair belongs to no port. Absent for devices whose queue pairs could not all be listed.",
+			Gauge, append(slices.Clip(portLabels), "type", "state"), nil},
+		rdmaHWEvents: {"rdma_hw_events_total", "Hardware counters of a port by the driver's names.",
+			Counter, append(slices.Clip(portLabels), "event"), nil},
 
 		rankCorrelation: {"path_rank_correlation", "Spearman rank correlation of a leg's evidence with the normalized rate: associated with, not caused by.",
 			Gauge, rankLabels, nil},
