@@ -66,7 +66,7 @@ func TestCodings(t *testing.T) {
 		t.Run(coding, func(t *testing.T) {
 			body := coded(coding, text)
 			l := serve(t, codedUpstream(coding, body), nil)
-			response := do(t, post(t, within(t), l.address, "/v1/chat/completions", strings.NewReader("{}")))
+			response := do(t, post(within(t), t, l.address, "/v1/chat/completions", strings.NewReader("{}")))
 			if got, err := io.ReadAll(response.Body); err != nil || !bytes.Equal(got, body) {
 				t.Errorf("%d bytes, %v: not those of the upstream", len(got), err)
 			}
@@ -98,7 +98,7 @@ func TestCodingsUnreadable(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			l := serve(t, codedUpstream(test.coding, test.body), nil)
-			response := do(t, post(t, within(t), l.address, "/completion", strings.NewReader("{}")))
+			response := do(t, post(within(t), t, l.address, "/completion", strings.NewReader("{}")))
 			if got, err := io.ReadAll(response.Body); err != nil || !bytes.Equal(got, test.body) {
 				t.Errorf("%q, %v", got, err)
 			}
@@ -116,7 +116,7 @@ func TestCodingsUnreadable(t *testing.T) {
 func TestCodedCut(t *testing.T) {
 	body := coded("gzip", role+strings.Repeat(chunk, 20))
 	l := serve(t, codedUpstream("gzip", body[:len(body)-10]), nil)
-	_, _ = io.ReadAll(do(t, post(t, within(t), l.address, "/completion", strings.NewReader("{}"))).Body)
+	_, _ = io.ReadAll(do(t, post(within(t), t, l.address, "/completion", strings.NewReader("{}"))).Body)
 	if r := l.emitted(); r.Outcome != event.OutcomeError {
 		t.Errorf("record %+v", r)
 	}

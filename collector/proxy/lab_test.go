@@ -176,7 +176,7 @@ func do(t testing.TB, r *http.Request) *http.Response {
 	return response
 }
 
-func post(t testing.TB, ctx context.Context, address, path string, body io.Reader) *http.Request {
+func post(ctx context.Context, t testing.TB, address, path string, body io.Reader) *http.Request {
 	t.Helper()
 	r, err := http.NewRequestWithContext(ctx, http.MethodPost, "http://"+address+path, body)
 	if err != nil {

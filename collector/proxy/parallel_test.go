@@ -53,7 +53,7 @@ func TestParallel(t *testing.T) {
 	var clients sync.WaitGroup
 	for range streams {
 		clients.Go(func() {
-			response := do(t, post(t, within(t), l.address, "/v1/chat/completions", strings.NewReader(`{"model":"asked"}`)))
+			response := do(t, post(within(t), t, l.address, "/v1/chat/completions", strings.NewReader(`{"model":"asked"}`)))
 			if body, err := io.ReadAll(response.Body); err != nil || string(body) != want {
 				t.Errorf("%d bytes, %v", len(body), err)
 			}
@@ -137,7 +137,7 @@ func TestPanicContained(t *testing.T) {
 // TestRedirect: the client is sent elsewhere, so no engine was called.
 func TestRedirect(t *testing.T) {
 	l := serve(t, plain(307, http.Header{"Location": {"/x"}, "Content-Encoding": {"gzip"}}, ""), nil)
-	if got := do(t, post(t, within(t), l.address, "/completion", nil)).StatusCode; got != 307 {
+	if got := do(t, post(within(t), t, l.address, "/completion", nil)).StatusCode; got != 307 {
 		t.Errorf("status %d", got)
 	}
 	l.noneEmitted()

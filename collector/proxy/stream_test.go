@@ -69,7 +69,7 @@ func TestNeverHeldBack(t *testing.T) {
 					t.Fatal("the upstream is gone")
 				}
 			}
-			response := do(t, post(t, ctx, l.address, "/v1/chat/completions", strings.NewReader("{}")))
+			response := do(t, post(ctx, t, l.address, "/v1/chat/completions", strings.NewReader("{}")))
 			tell()
 			body := io.Reader(response.Body)
 			if coding == "gzip" {
@@ -177,7 +177,7 @@ func TestRequestNotHeldBack(t *testing.T) {
 		}
 		writer.Close()
 	}()
-	do(t, post(t, within(t), l.address, "/completion", reader))
+	do(t, post(within(t), t, l.address, "/completion", reader))
 	if r := l.emitted(); r.Model != "qwen" {
 		t.Errorf("record %+v", r)
 	}
@@ -193,7 +193,7 @@ func TestClientLeaves(t *testing.T) {
 		close(left)
 	}, nil)
 	ctx, cancel := context.WithCancel(within(t))
-	response := do(t, post(t, ctx, l.address, "/v1/chat/completions", strings.NewReader("{}")))
+	response := do(t, post(ctx, t, l.address, "/v1/chat/completions", strings.NewReader("{}")))
 	if _, err := io.ReadFull(response.Body, make([]byte, len(role+chunk))); err != nil {
 		t.Fatal(err)
 	}
@@ -223,7 +223,7 @@ func TestClientLeavesEarly(t *testing.T) {
 		}()
 		transport := new(http.Transport)
 		defer transport.CloseIdleConnections()
-		if _, err := transport.RoundTrip(post(t, ctx, l.address, "/completion", strings.NewReader("{}"))); !errors.Is(err, context.Canceled) {
+		if _, err := transport.RoundTrip(post(ctx, t, l.address, "/completion", strings.NewReader("{}"))); !errors.Is(err, context.Canceled) {
 			t.Fatal(err)
 		}
 		if r := l.emitted(); r.Outcome != event.OutcomeCanceled {
@@ -252,7 +252,7 @@ func TestLeavesAtDone(t *testing.T) {
 		<-r.Context().Done()
 	}, nil)
 	ctx, cancel := context.WithCancel(within(t))
-	response := do(t, post(t, ctx, l.address, "/v1/chat/completions", strings.NewReader("{}")))
+	response := do(t, post(ctx, t, l.address, "/v1/chat/completions", strings.NewReader("{}")))
 	if _, err := io.ReadFull(response.Body, make([]byte, len(role+chunk+finish+done))); err != nil {
 		t.Fatal(err)
 	}
@@ -269,7 +269,7 @@ func TestUpstreamDies(t *testing.T) {
 		_ = conn.(*net.TCPConn).SetLinger(0)
 	})
 	l := front(t, upstream, nil)
-	response := do(t, post(t, within(t), l.address, "/v1/chat/completions", strings.NewReader("{}")))
+	response := do(t, post(within(t), t, l.address, "/v1/chat/completions", strings.NewReader("{}")))
 	body, err := io.ReadAll(response.Body)
 	// A reset may overtake what was sent; what came must be a beginning of it.
 	if err == nil || !strings.HasPrefix(role+chunk, string(body)) {
@@ -289,7 +289,7 @@ func TestErrorInStream(t *testing.T) {
 		w.Header().Set("Content-Type", events)
 		say(w, role+chunk+`data: {"error":{"code":500,"message":"m","type":"server_error"}}`+"\n\n")
 	}, nil)
-	response := do(t, post(t, within(t), l.address, "/v1/chat/completions", strings.NewReader("{}")))
+	response := do(t, post(within(t), t, l.address, "/v1/chat/completions", strings.NewReader("{}")))
 	if body, err := io.ReadAll(response.Body); err != nil || !strings.HasSuffix(string(body), "}}\n\n") {
 		t.Errorf("%q, %v", body, err)
 	}
@@ -310,7 +310,7 @@ func TestRefused(t *testing.T) {
 	if s := l.proxy.Status(); s.Availability != event.NotTried || s.Collector != "requests" {
 		t.Errorf("status before the first request: %+v", s)
 	}
-	response := do(t, post(t, within(t), l.address, "/completion", strings.NewReader("{}")))
+	response := do(t, post(within(t), t, l.address, "/completion", strings.NewReader("{}")))
 	body, _ := io.ReadAll(response.Body)
 	if response.StatusCode != http.StatusBadGateway || strings.Contains(string(body), address) {
 		t.Errorf("%s %q", response.Status, body)
@@ -329,7 +329,7 @@ func TestRefused(t *testing.T) {
 	server := &http.Server{Handler: plain(200, http.Header{"Content-Type": {"application/json"}}, `{"choices":[]}`)}
 	go server.Serve(listener)
 	defer server.Close()
-	do(t, post(t, within(t), l.address, "/completion", strings.NewReader("{}")))
+	do(t, post(within(t), t, l.address, "/completion", strings.NewReader("{}")))
 	if r := l.emitted(); r.Outcome != event.OutcomeOK {
 		t.Errorf("record %+v", r)
 	}
@@ -346,7 +346,7 @@ func TestTimeout(t *testing.T) {
 		<-r.Context().Done()
 		close(told)
 	}, func(c *Config, _ *Hooks) { c.Timeout = 50 * time.Millisecond })
-	response := do(t, post(t, within(t), l.address, "/v1/chat/completions", strings.NewReader("{}")))
+	response := do(t, post(within(t), t, l.address, "/v1/chat/completions", strings.NewReader("{}")))
 	if body, err := io.ReadAll(response.Body); response.StatusCode != http.StatusGatewayTimeout || err != nil {
 		t.Errorf("%s %q, %v: want 504", response.Status, body, err)
 	}
@@ -380,7 +380,7 @@ func TestTimeoutInStream(t *testing.T) {
 		}()
 		return ctx, func() { cancel(nil) }
 	}
-	response := do(t, post(t, within(t), l.address, "/v1/chat/completions", strings.NewReader("{}")))
+	response := do(t, post(within(t), t, l.address, "/v1/chat/completions", strings.NewReader("{}")))
 	if _, err := io.ReadFull(response.Body, make([]byte, len(role+chunk))); err != nil {
 		t.Fatal(err)
 	}
@@ -427,7 +427,7 @@ func TestOnlyInference(t *testing.T) {
 		_, _ = io.WriteString(w, `{"data":[]}`)
 	}, func(c *Config, _ *Hooks) { c.Timeout = time.Hour })
 	for _, path := range []string{"/v1/models", "/health", "/v1/embeddings", "/metrics"} {
-		response := do(t, post(t, within(t), l.address, path, strings.NewReader("{}")))
+		response := do(t, post(within(t), t, l.address, path, strings.NewReader("{}")))
 		if _, err := io.ReadAll(response.Body); err != nil {
 			t.Error(err)
 		}
@@ -461,7 +461,7 @@ func TestSlowClient(t *testing.T) {
 		}
 		_, _ = io.WriteString(w, `"}}],"model":"m","usage":{"prompt_tokens":1,"completion_tokens":2}}`)
 	}, nil)
-	response := do(t, post(t, within(t), l.address, "/completion", strings.NewReader("{}")))
+	response := do(t, post(within(t), t, l.address, "/completion", strings.NewReader("{}")))
 	var got int64
 	body := bufio.NewReaderSize(response.Body, 4096)
 	piece := make([]byte, 4096)
@@ -489,7 +489,7 @@ func TestBasePath(t *testing.T) {
 	l := serve(t, func(w http.ResponseWriter, r *http.Request) { _, _ = io.WriteString(w, r.URL.Path) }, func(c *Config, _ *Hooks) {
 		c.Upstream = &url.URL{Scheme: "http", Host: c.Upstream.Host, Path: "/engine"}
 	})
-	body, _ := io.ReadAll(do(t, post(t, within(t), l.address, "/v1/models", nil)).Body)
+	body, _ := io.ReadAll(do(t, post(within(t), t, l.address, "/v1/models", nil)).Body)
 	if string(body) != "/engine/v1/models" {
 		t.Errorf("path %q", body)
 	}
@@ -515,7 +515,7 @@ func TestKeepAlive(t *testing.T) {
 		if i%2 == 1 {
 			body = io.MultiReader(body) // of unknown length: chunked
 		}
-		response, err := transport.RoundTrip(post(t, within(t), l.address, "/completion", body))
+		response, err := transport.RoundTrip(post(within(t), t, l.address, "/completion", body))
 		if err != nil {
 			t.Fatal(err)
 		}

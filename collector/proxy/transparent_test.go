@@ -165,7 +165,7 @@ func readAll(r io.Reader) ([]byte, error) {
 func TestDate(t *testing.T) {
 	for _, date := range [][]string{nil, {"Thu, 01 Jan 1970 00:00:00 GMT"}} {
 		l := serve(t, plain(200, http.Header{"Date": date}, "x"), nil)
-		got := do(t, post(t, within(t), l.address, "/completion", nil)).Header["Date"]
+		got := do(t, post(within(t), t, l.address, "/completion", nil)).Header["Date"]
 		if !cmp.Equal(got, date) {
 			t.Errorf("Date %q, want %q", got, date)
 		}
@@ -196,8 +196,8 @@ func TestRawAnswers(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			upstream := raw(t, func(conn net.Conn, _ *http.Request) { _, _ = io.WriteString(conn, answer) })
 			l := front(t, upstream, nil)
-			direct := seeResponse(do(t, post(t, within(t), upstream, "/completion", nil)))
-			through := seeResponse(do(t, post(t, within(t), l.address, "/completion", nil)))
+			direct := seeResponse(do(t, post(within(t), t, upstream, "/completion", nil)))
+			through := seeResponse(do(t, post(within(t), t, l.address, "/completion", nil)))
 			if strings.Contains(name, "by close") {
 				// Framing belongs to each connection: an end without length
 				// is a chunked end on the way to an HTTP/1.1 client.

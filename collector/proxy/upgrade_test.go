@@ -81,7 +81,7 @@ func TestShutdownLetsStreamsFinish(t *testing.T) {
 		<-goOn
 		say(w, finish+done)
 	}, nil)
-	response := do(t, post(t, within(t), l.address, "/v1/chat/completions", strings.NewReader("{}")))
+	response := do(t, post(within(t), t, l.address, "/v1/chat/completions", strings.NewReader("{}")))
 	if _, err := io.ReadFull(response.Body, make([]byte, len(role+chunk))); err != nil {
 		t.Fatal(err)
 	}
@@ -107,7 +107,7 @@ func TestShutdownCutsTheRest(t *testing.T) {
 		say(w, role+chunk)
 		<-r.Context().Done()
 	}, nil)
-	response := do(t, post(t, within(t), l.address, "/v1/chat/completions", strings.NewReader("{}")))
+	response := do(t, post(within(t), t, l.address, "/v1/chat/completions", strings.NewReader("{}")))
 	if _, err := io.ReadFull(response.Body, make([]byte, len(role+chunk))); err != nil {
 		t.Fatal(err)
 	}
@@ -140,7 +140,7 @@ func TestH2C(t *testing.T) {
 	transport := &http.Transport{Protocols: new(http.Protocols), DisableCompression: true}
 	transport.Protocols.SetUnencryptedHTTP2(true)
 	defer transport.CloseIdleConnections()
-	response, err := transport.RoundTrip(post(t, within(t), l.address, "/v1/chat/completions", strings.NewReader("{}")))
+	response, err := transport.RoundTrip(post(within(t), t, l.address, "/v1/chat/completions", strings.NewReader("{}")))
 	if err != nil {
 		t.Fatal(err)
 	}
