@@ -39,6 +39,7 @@ func (p *publisher) publish() {
 		TimeNS:         time.Now().UnixNano(),
 		Legs:           s.pipe.legs.Legs(),
 		Qdiscs:         s.sampler.currentQdiscs(),
+		RDMA:           s.sampler.lastRDMA.Load(),
 		Baselines:      baselines,
 		Episodes:       episodes,
 		Correlations:   correlations,

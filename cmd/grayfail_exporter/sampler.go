@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -10,6 +11,7 @@ import (
 	"grayfail/collector/legs"
 	"grayfail/collector/netns"
 	"grayfail/collector/qdisc"
+	"grayfail/collector/rdma"
 	"grayfail/collector/sockdiag"
 	"grayfail/event"
 )
@@ -21,6 +23,7 @@ type sampler struct {
 	spaces    *netns.Set
 	qdiscs    *qdisc.Collector
 	sockets   *sockdiag.Collector
+	rdma      *rdma.Collector
 	addresses *legs.AddressReader
 	legs      *legs.Table
 	pipe      *pipeline
@@ -32,7 +35,8 @@ type sampler struct {
 
 	watched    atomic.Pointer[[]netns.Namespace]
 	lastQdiscs atomic.Pointer[[]event.Qdisc]
-	written    map[qdiscKey][2]uint64 // packets and drops last handed on
+	lastRDMA   atomic.Pointer[event.RDMA] // nil: not there, or not readable
+	written    map[qdiscKey][2]uint64     // packets and drops last handed on
 }
 
 type qdiscKey struct{ netns, device, handle, parent, kind string }
@@ -48,6 +52,7 @@ func (s *sampler) run(ctx context.Context) {
 	var wg sync.WaitGroup
 	wg.Go(func() { s.every(ctx, s.sampleQdiscs) })
 	wg.Go(func() { s.every(ctx, s.sampleSockets) })
+	wg.Go(func() { s.every(ctx, s.sampleRDMA) })
 	wg.Wait()
 }
 
@@ -114,9 +119,31 @@ func (s *sampler) sampleSockets() {
 	s.watch(ports, inodes)
 }
 
+// sampleRDMA reads ports and counters each time; the collector itself keeps
+// queue pairs to its slower pace.
+func (s *sampler) sampleRDMA() {
+	started := time.Now()
+	reading, problems, err := s.rdma.Collect(s.now().UnixNano())
+	if errors.Is(err, errors.ErrUnsupported) && len(problems) > 0 {
+		s.status.tried("rdma", time.Since(started), 0, problems[1:], &problems[0])
+	} else {
+		s.status.tried("rdma", time.Since(started), 0, problems, asProblem(err))
+	}
+	if err != nil {
+		s.lastRDMA.Store(nil)
+		return
+	}
+	s.lastRDMA.Store(&reading)
+}
+
 func (s *sampler) currentQdiscs() []event.Qdisc {
 	if list := s.lastQdiscs.Load(); list != nil {
 		return *list
 	}
 	return nil
+}
+
+// close releases the sockets of the sources; call it after run has returned.
+func (s *sampler) close() error {
+	return errors.Join(s.qdiscs.Close(), s.sockets.Close(), s.rdma.Close())
 }

@@ -98,7 +98,7 @@ func (s *server) serve(ctx context.Context) error {
 	shutdown, cancel := context.WithTimeout(context.Background(), 5*time.Second)
 	defer cancel()
 	_ = httpServer.Shutdown(shutdown)
-	closing := errors.Join(s.probes.Close(), s.rec.close())
+	closing := errors.Join(s.probes.Close(), s.rec.close(), s.sampler.close())
 	if err == nil {
 		err = closing
 	}

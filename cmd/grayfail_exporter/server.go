@@ -13,6 +13,7 @@ import (
 	"grayfail/collector/netns"
 	"grayfail/collector/push"
 	"grayfail/collector/qdisc"
+	"grayfail/collector/rdma"
 	"grayfail/collector/sockdiag"
 	"grayfail/detector"
 	"grayfail/ebpf"
@@ -54,7 +55,7 @@ func newServer(f serveFlags, log zerolog.Logger) (*server, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &server{flags: f, log: log, registry: newRegistry(), status: newStatuses("qdisc", "tcp_events", "tcp_sockets", "requests")}
+	s := &server{flags: f, log: log, registry: newRegistry(), status: newStatuses("qdisc", "tcp_events", "tcp_sockets", "rdma", "requests")}
 	s.cfg.Store(&cfg)
 	s.reloaded.Store(&event.ConfigReload{Successful: true, TimeNS: time.Now().UnixNano()})
 	if f.record != "" {
@@ -78,7 +79,7 @@ func newServer(f serveFlags, log zerolog.Logger) (*server, error) {
 	s.proxies = newProxySet(log, s.pipe.submitRequest)
 	s.push = push.New(push.Config{}, push.Hooks{Emit: s.pipe.submitRequest})
 	s.sampler = &sampler{
-		interval: f.sampleInterval, spaces: spaces, qdiscs: qdisc.New(qdisc.Options{}), sockets: sockdiag.New(sockdiag.Options{}),
+		interval: f.sampleInterval, spaces: spaces, qdiscs: qdisc.New(qdisc.Options{}), sockets: sockdiag.New(sockdiag.Options{}), rdma: rdma.New(rdma.Options{}),
 		addresses: legs.NewAddressReader(), legs: table, pipe: s.pipe, status: s.status, now: time.Now,
 		ports: func() []uint16 { return watchedPorts(s.config()) },
 		watch: s.watch,

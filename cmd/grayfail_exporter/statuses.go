@@ -35,13 +35,13 @@ func (s *statuses) tried(collector string, took time.Duration, lost uint64, prob
 	st := s.all[collector]
 	st.Duration, st.Lost, st.Problems = took, lost, problems
 	switch {
+	case failed != nil && failed.Reason == "not_supported":
+		st.Problems = append(slices.Clone(problems), *failed)
+		st.Availability = event.Unsupported // nothing went wrong
 	case failed != nil:
 		st.Errors++
 		st.Problems = append(slices.Clone(problems), *failed)
 		st.Availability = event.Failed
-		if failed.Reason == "not_supported" {
-			st.Availability = event.Unsupported
-		}
 	case len(problems) > 0:
 		st.Availability = event.Degraded
 	default:
