@@ -52,22 +52,21 @@ func ownHost(r *http.Request) bool {
 	return asked == own
 }
 
-// idleTimeout closes our unused connections before the upstream does: llama.cpp
-// (cpp-httplib) and uvicorn (vLLM, SGLang) close theirs after 5 s, and a POST
-// sent into that moment cannot be repeated.
-const idleTimeout = 2 * time.Second
-
+// newTransport opens a connection for each request, like nginx does by
+// default. Reuse would cost calls: llama-server (b11669) promises
+// "Keep-Alive: timeout=5" and closes after each streamed answer, uvicorn (vLLM,
+// SGLang) after 5 s; a POST sent into that moment is lost, and cannot be
+// repeated without asking the engine twice.
 func newTransport(config *tls.Config) *http.Transport {
 	return &http.Transport{
 		// No Proxy: the environment does not decide where an upstream is.
 		DialContext:         (&net.Dialer{Timeout: 10 * time.Second, KeepAlive: 30 * time.Second}).DialContext,
 		TLSClientConfig:     config,
 		TLSHandshakeTimeout: 10 * time.Second,
-		ForceAttemptHTTP2:   true,
 		// Accept-Encoding is the client's affair, and so is the decoding.
-		DisableCompression:    true,
-		MaxIdleConnsPerHost:   64,
-		IdleConnTimeout:       idleTimeout,
+		DisableCompression: true,
+		// Not DisableKeepAlives: it would tell the upstream so in a header.
+		MaxIdleConnsPerHost:   -1,
 		ExpectContinueTimeout: time.Second,
 		ReadBufferSize:        16 << 10,
 	}
