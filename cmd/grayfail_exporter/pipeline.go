@@ -41,7 +41,6 @@ type pipeline struct {
 
 	events   ebpf.Events
 	lastOpen time.Time
-	drained  error
 }
 
 // submit queues a record for the next turn. Safe for concurrent use.

@@ -294,7 +294,7 @@ func TestUnprivilegedStart(t *testing.T) {
 // copySelf puts the test binary where nobody may execute it.
 func copySelf(t *testing.T) string {
 	t.Helper()
-	dir, err := os.MkdirTemp("/tmp", "gf-self-")
+	dir, err := os.MkdirTemp("/tmp", "gf-self-") //nolint:usetesting // nobody cannot enter t.TempDir
 	if err != nil {
 		t.Fatal(err)
 	}
