@@ -15,6 +15,10 @@ import (
 // relay joins the two ends of a leg packet by packet: a TUN device in each
 // namespace instead of a veth pair. It delays, drops, doubles and reorders IP
 // packets and leaves TCP to the two kernels: ACKs and RTTs stay true.
+//
+// Its threads share the Go runtime with the rest of the program: on a machine
+// that is busy otherwise it can stand still for some hundred milliseconds by
+// itself, which is then a true stall of the path.
 type relay struct {
 	ends [2]int // file descriptors: coordinator, worker
 	ways map[Direction]*way
