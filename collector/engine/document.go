@@ -11,11 +11,15 @@ type document struct {
 	over     bool // the answer has ended
 	failed   bool // the engine reports an error
 	index    int  // of the choice
-	timings  timings
-	usage    usage
-	asks     asks // of a request's body
-	model    string
-	id       string
+	// place is a top-level "index"; it is the choice's where the shape says
+	// so (placed). TGI counts tokens with it, Anthropic's shape blocks.
+	place   tokens
+	placed  bool
+	timings timings
+	usage   usage
+	asks    asks // of a request's body
+	model   string
+	id      string
 }
 
 // asks is how many choices a request's body wants: n for each of its prompts.
@@ -31,17 +35,23 @@ type timings struct {
 	// prompt leaves the cached tokens out.
 	cached, prompt, predicted tokens
 	promptMS, predictedMS     float64
+	// rate is the engine's own mean of the decode rate, where it gives no
+	// duration to make one of.
+	rate float64
 }
 
 // usage as counted by the engine, for all choices. prompt is the whole
-// prompt, cached included.
-type usage struct{ prompt, cached, completion tokens }
+// prompt, cached included, unless the shape counts the parts one by one: then
+// read from and written to the cache are not in it.
+type usage struct{ prompt, cached, completion, read, written tokens }
 
 // merge takes what a later document says.
 func (u *usage) merge(later usage) {
 	u.prompt.merge(later.prompt)
 	u.cached.merge(later.cached)
 	u.completion.merge(later.completion)
+	u.read.merge(later.read)
+	u.written.merge(later.written)
 }
 
 // tokens is a count that may be absent.

@@ -28,9 +28,12 @@ type value struct {
 	text []byte
 }
 
+// maxCount is more tokens than any answer or prompt has.
+const maxCount = 1e9
+
 // count reads a token count; false for what cannot be one.
 func (v value) count() (int, bool) {
-	if v.kind != kindNumber || v.number < 0 || v.number > 1e9 {
+	if v.kind != kindNumber || v.number < 0 || v.number > maxCount {
 		return 0, false
 	}
 	return int(v.number), true
@@ -38,7 +41,7 @@ func (v value) count() (int, bool) {
 
 // milliseconds reads a duration; false for what cannot be one.
 func (v value) milliseconds() (float64, bool) {
-	if v.kind != kindNumber || v.number < 0 || v.number > 1e12 {
+	if v.kind != kindNumber || v.number < 0 || v.number > 1e15 {
 		return 0, false
 	}
 	return v.number, true

@@ -50,6 +50,11 @@ func TestLlamaCPP(t *testing.T) {
 		// Several prompts in one call; a "data: null" comes first. The longest
 		// prompt stands for all.
 		"native_array_stream": {"ours", model, 17, 0, 12, 17 / 23.63e-3, 12 / (20.17e-3 + 20.186e-3), 20, 150, event.OutcomeOK, 2, false},
+		// The same engine in the shapes of others.
+		"responses_stream": {"resp_aJ2HnAjWc6qY9phED4VPExiRlquItxWB", model, 59, 4, 12, 55 / 42.628e-3, 12 / 31.475e-3, 10, 130, event.OutcomeOK, 1, false},
+		"responses_plain":  {"resp_ZXTrrMdUlyfFUtyMeEtvnRkCydjcUd2N", model, 59, 58, 12, 0, 0, -1, 10, event.OutcomeOK, 1, false},
+		"messages_stream":  {"chatcmpl-xDTydZfKzIUYjAhunX7BpN6cjyqNPKQl", model, 87, 86, 12, 1 / 10e-3, 11 / 110e-3, 10, 130, event.OutcomeOK, 1, false},
+		"messages_plain":   {"chatcmpl-iq8Ttmm37aibRPSL38DTNGJCwKADLxZd", model, 87, 86, 12, 0, 0, -1, 10, event.OutcomeOK, 1, false},
 		// The engine was killed: no last chunk, so chunks had to be counted.
 		"chat_stream_killed": {"chatcmpl-BJHtZ2T5UZOiz06S3bylCfxDuVvMuhb0", model, 0, 0, 119, 0, 100, 10, 1190, event.OutcomeError, 1, true},
 		"chat_error_400":     {"ours", "unknown", 0, 0, 0, 0, 0, -1, 10, event.OutcomeError, 1, false},

@@ -62,7 +62,7 @@ func FuzzObserver(f *testing.F) {
 func FuzzScanner(f *testing.F) {
 	for _, seed := range []string{
 		`{"timings":{"prompt_n":1.5e2,"x":[1,2,{"y":null}]},"a":true}`, `[{}, {"id":"\u00e9\n"}]`, `{"a":}`, `[1,]`, `{"a" 1}`,
-		`{"usage":{"prompt_tokens":-0.0}}`, ` { } `, `[[[]]]`, `{"choices":[{"delta":{"content":"\"}"}}]}`, `truefalse`, `{"a":tru}`, "\"\\x\"", `{1:2}`, `]`,
+		`{"usage":{"prompt_tokens":-0.0}}`, ` { } `, `[[[]]]`, `{"choices":[{"delta":{"content":"\"}"}}]}`, `truefalse`, `{"a":tru}`, "\"\\x\"", `{1:2}`, `]`, `[true}`, `{"a":[}`, `{"a":{]}`, `{"a":true,}`, `{"a":true "b"}`,
 	} {
 		f.Add([]byte(seed))
 	}

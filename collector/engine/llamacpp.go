@@ -6,9 +6,10 @@ package engine
 // tokens but have no content ("tokens":[0], tokens_predicted 0; seen in
 // b11669).
 var llamaCPP = []field{
-	{"index", func(d *document, v value) { d.setIndex(v) }, false},
-	{"content", token, false},
+	{"index", func(d *document, v value) { d.place.set(v) }, false},
+	{"content", said, false},
 	{"stop", func(d *document, v value) {
+		d.placed = true
 		d.known = d.known || v.kind == kindBool
 		d.finished = d.finished || v.truth
 	}, false},

@@ -12,8 +12,12 @@ const maxRate = 1e6
 func (o *Observer) measure(r *event.Request) {
 	r.FirstTokenNS = o.firstNS
 	o.fromUsage(r)
-	if !o.fromTimings(r) {
-		o.fromClock(r)
+	decode, prefill := o.fromTimings(r)
+	if !decode {
+		o.decodeByClock(r)
+	}
+	if !prefill {
+		o.prefillByClock(r)
 	}
 	r.CachedTokens = min(r.CachedTokens, r.PromptTokens)
 	if r.FirstTokenNS != 0 {
@@ -24,49 +28,57 @@ func (o *Observer) measure(r *event.Request) {
 // fromUsage takes the counts; without one for the reply, chunks are counted.
 func (o *Observer) fromUsage(r *event.Request) {
 	r.PromptTokens, r.CachedTokens = o.usage.prompt.n, o.usage.cached.n
+	if o.usage.read.ok {
+		r.PromptTokens += o.usage.read.n + o.usage.written.n
+		r.CachedTokens = o.usage.read.n
+	}
 	r.GeneratedTokens = o.usage.completion.n
 	if !o.usage.completion.ok && o.deltas > 0 {
 		r.GeneratedTokens, r.LowConfidence = o.deltas, true
 	}
 }
 
-// fromTimings takes what the engine measured itself. Its own rates are left
-// alone: what predicted_per_second means changed between builds, and is 0 for
-// a one-token reply.
-func (o *Observer) fromTimings(r *event.Request) bool {
-	var all timings
-	var longest *timings // fresh prompt: copies of it (n > 1) cost nothing
+// fromTimings takes what the engine measured itself, and says of which phases.
+// Where it gives durations, its own rates are left alone: what llama.cpp's
+// predicted_per_second means changed between builds, and is 0 for a one-token
+// reply.
+func (o *Observer) fromTimings(r *event.Request) (decode, prefill bool) {
+	var predicted, first int
+	var ms, mean float64
+	longest := -1 // fresh prompt: copies of it (n > 1) cost nothing
 	for i := range o.perTurn {
 		t := &o.perTurn[i]
-		if !t.seen {
-			continue
+		if t.predicted.ok {
+			decode = true
+			predicted += t.predicted.n
+			ms += t.predictedMS
 		}
-		all.seen = true
-		all.predicted.n += t.predicted.n
-		all.predicted.ok = all.predicted.ok || t.predicted.ok
-		all.predictedMS += t.predictedMS
-		if longest == nil || t.prompt.n > longest.prompt.n {
-			longest = t
+		mean = max(mean, t.rate)
+		if t.prompt.ok && t.prompt.n > first {
+			first, longest = t.prompt.n, i
 		}
 	}
-	if !all.seen || !all.predicted.ok && !longest.prompt.ok {
-		return false
+	switch {
+	case decode:
+		r.GeneratedTokens, r.LowConfidence = predicted, false
+		if predicted > 1 {
+			r.DecodeRate = rate(predicted, ms)
+		}
+		if r.FirstTokenNS == 0 && predicted > 0 && o.firstByteNS != 0 {
+			// Not streamed: the answer left when the last token was made.
+			r.FirstTokenNS = o.firstByteNS - int64(ms*1e6)
+		}
+	case mean > 0 && mean <= maxRate:
+		decode = true
+		if r.GeneratedTokens > 1 {
+			r.DecodeRate = mean
+		}
 	}
-	if all.predicted.ok {
-		r.GeneratedTokens, r.LowConfidence = all.predicted.n, false
+	if longest >= 0 {
+		o.prompt(r, &o.perTurn[longest])
+		r.PrefillRate = rate(first, o.perTurn[longest].promptMS)
 	}
-	if longest.prompt.ok {
-		o.prompt(r, longest)
-		r.PrefillRate = rate(longest.prompt.n, longest.promptMS)
-	}
-	if all.predicted.n > 1 {
-		r.DecodeRate = rate(all.predicted.n, all.predictedMS)
-	}
-	if r.FirstTokenNS == 0 && all.predicted.n > 0 && o.firstByteNS != 0 {
-		// Not streamed: the answer left when the last token was made.
-		r.FirstTokenNS = o.firstByteNS - int64(all.predictedMS*1e6)
-	}
-	return true
+	return decode, longest >= 0
 }
 
 // prompt sets the whole prompt and its cached part. prompt_n is only the
@@ -83,20 +95,21 @@ func (o *Observer) prompt(r *event.Request, t *timings) {
 	}
 }
 
-// fromClock makes rates of counts and our own clock. Decode needs text that
-// came at several times, and a client that took it; prefill needs to know
-// what was cached: engines that do not say reuse prefixes silently.
-func (o *Observer) fromClock(r *event.Request) {
-	if o.firstNS == 0 {
-		return
-	}
+// decodeByClock makes a rate of a count and our own clock. The text must have
+// come at several times, and the client must have taken it.
+func (o *Observer) decodeByClock(r *event.Request) {
 	span := o.lastNS - o.firstNS
-	later := r.GeneratedTokens - max(1, o.earlyTokens())
-	if o.moments > 1 && later > 0 && o.blocked*5 <= span {
+	later := r.GeneratedTokens - o.earlyTokens()
+	if o.blocked*5 <= span {
 		r.DecodeRate = rate(later, float64(span)/1e6) / float64(o.Choices())
 	}
-	if o.usage.cached.ok && o.usage.prompt.ok {
-		r.PrefillRate = rate(o.usage.prompt.n-o.usage.cached.n, float64(o.firstNS-o.call.StartNS)/1e6)
+}
+
+// prefillByClock needs to know what was cached: engines that do not say reuse
+// prefixes silently.
+func (o *Observer) prefillByClock(r *event.Request) {
+	if o.firstNS != 0 && (o.usage.cached.ok || o.usage.read.ok) {
+		r.PrefillRate = rate(r.FreshPromptTokens(), float64(o.firstNS-o.call.StartNS)/1e6)
 	}
 }
 

@@ -12,7 +12,7 @@ import (
 // maxChoices bounds what is told apart in one answer (n, several prompts).
 const maxChoices = 64
 
-var answerTree = plant(openAI, llamaCPP)
+var answerTree = plant(openAI, responses, messages, llamaCPP, vLLM, sgLang, tgi, ollama, exo("generation_stats."))
 
 // Call is what is known before the first byte passes.
 type Call struct {
@@ -27,8 +27,9 @@ type format uint8
 
 const (
 	formatOther  format = iota // nothing to read in it
-	formatJSON                 // one document, or several by lines
+	formatJSON                 // one document, or a list of them
 	formatEvents               // text/event-stream
+	formatLines                // a document on each line
 	formatSniff                // not declared: the first byte tells
 )
 
@@ -49,9 +50,9 @@ type Observer struct {
 
 	firstByteNS int64
 	// firstNS and lastNS are the first and last document with generated
-	// text; deltas counts them, moments how many came at a time of their own.
+	// text, deltas their number.
 	firstNS, lastNS int64
-	deltas, moments int
+	deltas          int
 	// early is how many tokens the engine had counted by the first of them.
 	early   tokens
 	doneNS  int64 // when the answer was known to be whole
@@ -85,6 +86,7 @@ func NewObserver(call Call) *Observer {
 		},
 		failed: func() { o.failed, o.known = true, o.known+1 },
 	}
+	o.events.comment = exoComments(&o.perTurn[0])
 	return o
 }
 
@@ -110,12 +112,15 @@ func (o *Observer) Model() string {
 // Response takes the answer's status and header.
 func (o *Observer) Response(status int, header http.Header) {
 	o.status = status
+	o.usage.merge(tgiHeader(header))
 	kind, _, err := mime.ParseMediaType(header.Get("Content-Type"))
 	switch {
 	case err != nil:
 		o.format = formatSniff
 	case kind == "text/event-stream":
 		o.format = formatEvents
+	case kind == "application/x-ndjson":
+		o.format = formatLines
 	case strings.HasSuffix(kind, "json"):
 		o.format = formatJSON
 	case kind == "text/plain" || kind == "application/octet-stream":
@@ -137,15 +142,18 @@ func (o *Observer) ResponseBody(p []byte, atNS int64) {
 		p = o.sniff(p)
 	}
 	switch o.format {
-	case formatJSON:
+	case formatJSON, formatLines:
 		o.scan.feed(p)
 	case formatEvents:
 		o.events.feed(p)
-		if o.doneNS == 0 && o.whole() {
-			o.doneNS = atNS
-		}
+	}
+	if o.doneNS == 0 && o.streams() && o.whole() {
+		o.doneNS = atNS
 	}
 }
+
+// streams says that documents come as they are made.
+func (o *Observer) streams() bool { return o.format == formatEvents || o.format == formatLines }
 
 // sniff decides by the first byte that is not space.
 func (o *Observer) sniff(p []byte) []byte {
@@ -183,6 +191,9 @@ func (o *Observer) merge() {
 	o.failed = o.failed || d.failed
 	o.marked = o.marked || d.over
 	o.usage.merge(d.usage)
+	if d.placed && d.place.ok {
+		d.index = d.place.n
+	}
 	if index := d.index; index < maxChoices {
 		if d.known {
 			o.begun |= 1 << index
@@ -194,7 +205,7 @@ func (o *Observer) merge() {
 			o.perTurn[index] = d.timings
 		}
 	}
-	if d.token && o.format == formatEvents {
+	if d.token && o.streams() {
 		o.token()
 	}
 	if d.model != "" && o.answered.Load() == nil {
@@ -209,9 +220,6 @@ func (o *Observer) token() {
 	if o.firstNS == 0 {
 		o.firstNS = o.nowNS
 		o.early = o.doc.usage.completion
-	}
-	if o.nowNS != o.lastNS {
-		o.moments++
 	}
 	o.lastNS = o.nowNS
 }

@@ -17,12 +17,12 @@ var openAI = []field{
 		// vLLM and routers end a failed choice with "error", HTTP 200 kept.
 		d.failed = d.failed || string(v.text) == "error"
 	}, true},
-	{"choices[].text", token, false},
-	{"choices[].delta.content", token, false},
+	{"choices[].text", said, false},
+	{"choices[].delta.content", said, false},
 	{"choices[].delta.content[]", token, false}, // parts: text, thinking
-	{"choices[].delta.reasoning_content", token, false},
-	{"choices[].delta.reasoning", token, false},
-	{"choices[].delta.refusal", token, false},
+	{"choices[].delta.reasoning_content", said, false},
+	{"choices[].delta.reasoning", said, false},
+	{"choices[].delta.refusal", said, false},
 	{"choices[].delta.tool_calls[]", token, false},
 	{"choices[].delta.function_call", token, false},
 
@@ -34,10 +34,14 @@ var openAI = []field{
 // known marks a document as one of a shape we can judge.
 func known(d *document, _ value) { d.known = true }
 
-// token marks a document that carries generated text: a string that is not
-// empty, or an object.
+// said marks a document that carries generated text: a string that is not
+// empty.
+func said(d *document, v value) {
+	d.token = d.token || v.kind == kindString && v.filled
+}
+
+// token is said for what may also be an object.
 func token(d *document, v value) {
-	if v.kind == kindString && v.filled || v.kind == kindObject {
-		d.token = true
-	}
+	said(d, v)
+	d.token = d.token || v.kind == kindObject
 }

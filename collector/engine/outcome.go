@@ -44,13 +44,16 @@ func (o *Observer) outcome(ending Ending) event.Outcome {
 
 // whole says that everything of the answer has passed.
 func (o *Observer) whole() bool {
-	if o.failed || o.partial {
+	if o.partial {
 		return false
 	}
 	if o.marked || o.events.done {
 		return true
 	}
-	if o.format == formatJSON {
+	switch o.format {
+	case formatLines:
+		return false
+	case formatJSON:
 		return o.scan.values > 0 && o.scan.complete()
 	}
 	return o.allEnded() && bits.OnesCount64(o.ended) >= o.request.choices()

@@ -13,6 +13,11 @@ var inference = []string{
 	"/completions",      // OpenAI completions, llama.cpp native
 	"/completion",       // llama.cpp native
 	"/infill",           // llama.cpp native
+	"/responses",        // OpenAI responses
+	"/v1/messages",      // Anthropic messages
+	"/api/generate",     // Ollama
+	"/api/chat",         // Ollama
+	"/generate_stream",  // TGI
 }
 
 // Inference says whether a request asks an engine to generate. Everything
@@ -20,6 +25,9 @@ var inference = []string{
 func Inference(method, path string) bool {
 	if method != http.MethodPost {
 		return false
+	}
+	if path == "/generate" { // TGI, SGLang; as an end it could be anything's
+		return true
 	}
 	for _, end := range inference {
 		if strings.HasSuffix(path, end) {

@@ -79,6 +79,12 @@ func TestShapes(t *testing.T) {
 			want{"c1", "m", 0, 0, 1, 0, 0, 10, 10, ok, 1, true}},
 		"no [DONE], but a last chunk": {stream(events, role, chunk, finish), EndedClean,
 			want{"c1", "m", 0, 0, 1, 0, 0, 20, 30, ok, 1, true}},
+		"no last chunk, but [DONE]": {stream(events, role, chunk, done), EndedClean,
+			want{"c1", "m", 0, 0, 1, 0, 0, 20, 30, ok, 1, true}},
+		"a comment that quotes statistics": {stream(events, role, chunk, `: x generation_stats {"generation_tps":3}`+"\n\n", chunk, finish), EndedClean,
+			want{"c1", "m", 0, 0, 2, 0, 1 / 20e-3, 20, 50, ok, 1, true}},
+		"unknown type, cut": {stream("text/html", "<html>"), EndedCut,
+			want{"ours", "unknown", 0, 0, 0, 0, 0, -1, 10, failed, 1, false}},
 		"ended without a last chunk": {stream(events, role, chunk, chunk), EndedClean,
 			want{"c1", "m", 0, 0, 2, 0, 1 / 10e-3, 20, 30, failed, 1, true}},
 		"connection cut": {stream(events, role, chunk, chunk), EndedCut,
@@ -184,7 +190,9 @@ func TestConfiguredModel(t *testing.T) {
 func TestInference(t *testing.T) {
 	for path, want := range map[string]bool{
 		"/v1/chat/completions": true, "/chat/completions": true, "/v1/completions": true,
-		"/completion": true, "/infill": true, "/openai/deployments/x/chat/completions": true,
+		"/completion": true, "/infill": true, "/v1/responses": true, "/v1/messages": true, "/api/generate": true, "/api/chat": true,
+		"/generate": true, "/generate_stream": true, "/v1/images/generate": false, "/v1/threads/1/messages": false,
+		"/v1/messages/count_tokens": false, "/v1/responses/resp_1/cancel": false, "/openai/deployments/x/chat/completions": true,
 		"/v1/models": false, "/health": false, "/v1/embeddings": false, "/": false,
 		"/completions/": false, "/xcompletion": false,
 	} {

@@ -13,6 +13,9 @@ type sse struct {
 	// failed is called for a line of the field "error": what llama.cpp sent
 	// in place of "data" before 2024.
 	failed func()
+	// comment gets a comment in pieces, after a nil that begins it; it may be
+	// nil itself.
+	comment func([]byte)
 
 	part     ssePart
 	name     [8]byte // of the field, as far as it is kept
@@ -32,7 +35,8 @@ const (
 	sseName  ssePart = iota
 	sseSpace         // right after the colon of "data:"
 	sseData
-	sseSkip // a comment or a field of no interest
+	sseComment
+	sseSkip // a field of no interest
 )
 
 const doneMark = "[DONE]"
@@ -64,8 +68,11 @@ func (s *sse) feed(p []byte) {
 			}
 		default:
 			end := i + lineEnd(p[i:])
-			if s.part == sseData {
+			switch s.part {
+			case sseData:
 				s.payload(p[i:end])
+			case sseComment:
+				s.comment(p[i:end])
 			}
 			i = end
 		}
@@ -102,7 +109,13 @@ func (s *sse) inName(c byte) {
 	case "error":
 		s.failed()
 		s.part = sseSkip
-	default: // "" is a comment
+	case "":
+		s.part = sseSkip
+		if s.comment != nil {
+			s.part = sseComment
+			s.comment(nil)
+		}
+	default:
 		s.part = sseSkip
 	}
 }
