@@ -48,7 +48,7 @@ type Config struct {
 
 // Join settles a leg's transport with facts from beyond TCP (queue pairs, GID
 // tables). leg comes as TCP alone describes it; Join may change Transport,
-// Reason, RDMADevice and RDMAPort.
+// Reason, RDMADevice, RDMAPort and QueuePairs, and leaves the slice to the leg.
 type Join func(nowNS int64, facts Facts, leg *event.Leg)
 
 // Facts are what a leg's transport is concluded from.

@@ -224,7 +224,7 @@ func (t *Table) conclude(nowNS int64, l *leg) {
 		joined := l.out
 		t.cfg.Join(nowNS, facts, &joined)
 		l.out.Transport, l.out.Reason = joined.Transport, joined.Reason
-		l.out.RDMADevice, l.out.RDMAPort = joined.RDMADevice, joined.RDMAPort
+		l.out.RDMADevice, l.out.RDMAPort, l.out.QueuePairs = joined.RDMADevice, joined.RDMAPort, joined.QueuePairs
 	}
 	now := event.LegChange{
 		Leg: l.name, Transport: l.out.Transport, Reason: l.out.Reason,
