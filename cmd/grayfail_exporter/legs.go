@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"slices"
@@ -10,6 +11,8 @@ import (
 
 	"grayfail/collector/legs"
 	"grayfail/collector/netns"
+	"grayfail/collector/rdma"
+	"grayfail/collector/rdma/join"
 	"grayfail/collector/sockdiag"
 	"grayfail/event"
 	"grayfail/export"
@@ -57,7 +60,10 @@ func lookAtLegs(ctx context.Context, f legsFlags, stderr io.Writer) ([]event.Leg
 	set := netns.NewSet(spacesConfig(&cfg))
 	sockets := sockdiag.New(sockdiag.Options{})
 	defer sockets.Close()
-	tableConfig := legsTableConfig(&cfg)
+	devices := rdma.New(rdma.Options{Every: time.Nanosecond}) // listed at both looks
+	defer devices.Close()
+	judge := newJudge(f.wait)
+	tableConfig := legsTableConfig(&cfg, judge)
 	tableConfig.Settling = f.wait // two looks are all there is
 	table := legs.New(tableConfig)
 	addresses := legs.NewAddressReader()
@@ -77,6 +83,7 @@ func lookAtLegs(ctx context.Context, f legsFlags, stderr io.Writer) ([]event.Leg
 		}
 		watched := set.Adopt(netns.OwnersOf(list))
 		nets, unread := addresses.Read(now, watched, sockets.Complete)
+		problems = append(problems, readDevices(devices, judge)...)
 		table.Update(now, list, nets)
 		if look > 0 {
 			for _, p := range slices.Concat(problems, more, unread) {
@@ -85,6 +92,19 @@ func lookAtLegs(ctx context.Context, f legsFlags, stderr io.Writer) ([]event.Leg
 		}
 	}
 	return table.Legs(), nil
+}
+
+// readDevices hands a reading of the RDMA devices to the judge. A host without
+// any is in order.
+func readDevices(devices *rdma.Collector, judge *join.Judge) []event.Problem {
+	reading, problems, err := devices.Collect(time.Now().UnixNano())
+	if errors.Is(err, errors.ErrUnsupported) {
+		return nil
+	}
+	if err == nil {
+		judge.Reading(reading)
+	}
+	return problems
 }
 
 // legInTrouble is the contract's exit 1.
@@ -107,12 +127,12 @@ func printLegs(w io.Writer, list []event.Leg) error {
 		return err
 	}
 	tw := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(tw, "LEG\tROLE\tPEER\tDEVICE\tTRANSPORT\tEXPECTED\tRTT\tSOCKETS\tPROCESS\tREASON")
+	fmt.Fprintln(tw, "LEG\tROLE\tPEER\tDEVICE\tRDMA\tTRANSPORT\tEXPECTED\tRTT\tSOCKETS\tPROCESS\tREASON")
 	for i := range list {
 		l := &list[i]
-		fmt.Fprintf(tw, "%s\t%s\t%s\t%s\t%s\t%s\t%s\t%d\t%s\t%s\n",
-			l.Name, l.Role, peerText(l), orDash(l.Device), l.Transport, l.Expected,
-			rttText(l.RTT), l.Connections, processText(l), orDash(l.Reason))
+		fmt.Fprintf(tw, "%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t%d\t%s\t%s\n",
+			l.Name, l.Role, peerText(l), orDash(l.Device), rdmaText(l), l.Transport, l.Expected,
+			rttText(l.RTT), l.Connections, processText(l), orDash(reasonText(l)))
 	}
 	return tw.Flush()
 }

@@ -39,7 +39,7 @@ func (s *server) applyConfig() error {
 		return err
 	}
 	s.sampler.spaces.SetConfig(spacesConfig(&next))
-	s.pipe.legs.SetConfig(legsTableConfig(&next))
+	s.pipe.legs.SetConfig(legsTableConfig(&next, s.sampler.judge))
 	s.cfg.Store(&next)
 	s.requestsStatus()
 	return nil

@@ -12,6 +12,7 @@ import (
 	"grayfail/collector/netns"
 	"grayfail/collector/qdisc"
 	"grayfail/collector/rdma"
+	"grayfail/collector/rdma/join"
 	"grayfail/collector/sockdiag"
 	"grayfail/event"
 )
@@ -24,6 +25,7 @@ type sampler struct {
 	qdiscs    *qdisc.Collector
 	sockets   *sockdiag.Collector
 	rdma      *rdma.Collector
+	judge     *join.Judge
 	addresses *legs.AddressReader
 	legs      *legs.Table
 	pipe      *pipeline
@@ -32,6 +34,8 @@ type sampler struct {
 	// ports are the watched ports now; watch hands ports and namespaces to BPF.
 	ports func() []uint16
 	watch func(ports []uint16, namespaces []uint32)
+	// unbuilt names what the configuration asks for and this version lacks.
+	unbuilt func() []event.Problem
 
 	watched    atomic.Pointer[[]netns.Namespace]
 	lastQdiscs atomic.Pointer[[]event.Qdisc]
@@ -98,6 +102,7 @@ func (s *sampler) sampleSockets() {
 	started := time.Now()
 	now := s.now().UnixNano()
 	look, problems := s.spaces.Look(now)
+	problems = append(problems, s.unbuilt()...)
 	ports := s.ports()
 	list, more, err := s.sockets.Collect(now, look, ports)
 	if err != nil {
@@ -129,11 +134,15 @@ func (s *sampler) sampleRDMA() {
 	} else {
 		s.status.tried("rdma", time.Since(started), 0, problems, asProblem(err))
 	}
-	if err != nil {
-		s.lastRDMA.Store(nil)
+	switch {
+	case err == nil:
+		s.judge.Reading(reading)
+		s.lastRDMA.Store(&reading)
 		return
+	case errors.Is(err, errors.ErrUnsupported):
+		s.judge.Reading(reading) // without ports: no leg can run over RDMA
 	}
-	s.lastRDMA.Store(&reading)
+	s.lastRDMA.Store(nil)
 }
 
 func (s *sampler) currentQdiscs() []event.Qdisc {

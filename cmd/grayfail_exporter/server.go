@@ -2,6 +2,7 @@ package main
 
 import (
 	"fmt"
+	"os"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -14,6 +15,7 @@ import (
 	"grayfail/collector/push"
 	"grayfail/collector/qdisc"
 	"grayfail/collector/rdma"
+	"grayfail/collector/rdma/join"
 	"grayfail/collector/sockdiag"
 	"grayfail/detector"
 	"grayfail/ebpf"
@@ -68,7 +70,8 @@ func newServer(f serveFlags, log zerolog.Logger) (*server, error) {
 		return nil, fmt.Errorf("metrics: %w", err)
 	}
 	spaces := netns.NewSet(spacesConfig(&cfg))
-	table := legs.New(legsTableConfig(&cfg))
+	judge := newJudge(0)
+	table := legs.New(legsTableConfig(&cfg, judge))
 	probes, problems := ebpf.Load(ebpf.Options{Ports: cfg.Legs.Discover.Ports})
 	s.probes = probes
 	s.status.loaded(problems, probes.Available())
@@ -79,10 +82,10 @@ func newServer(f serveFlags, log zerolog.Logger) (*server, error) {
 	s.proxies = newProxySet(log, s.pipe.submitRequest)
 	s.push = push.New(push.Config{}, push.Hooks{Emit: s.pipe.submitRequest})
 	s.sampler = &sampler{
-		interval: f.sampleInterval, spaces: spaces, qdiscs: qdisc.New(qdisc.Options{}), sockets: sockdiag.New(sockdiag.Options{}), rdma: rdma.New(rdma.Options{}),
+		interval: f.sampleInterval, spaces: spaces, qdiscs: qdisc.New(qdisc.Options{}), sockets: sockdiag.New(sockdiag.Options{}), rdma: rdma.New(rdma.Options{}), judge: judge,
 		addresses: legs.NewAddressReader(), legs: table, pipe: s.pipe, status: s.status, now: time.Now,
 		ports: func() []uint16 { return watchedPorts(s.config()) },
-		watch: s.watch,
+		watch: s.watch, unbuilt: s.unbuiltDiscovery,
 	}
 	s.publisher = &publisher{server: s, metrics: metrics, interval: f.sampleInterval}
 	s.log.Info().Float64("threshold", cfg.Detector.Threshold).Int("min_samples", cfg.Detector.MinSamples).
@@ -125,12 +128,19 @@ func spacesConfig(c *config) netns.Config {
 	return netns.Config{Names: c.Namespaces.Names, Auto: c.Namespaces.Auto}
 }
 
-func legsTableConfig(c *config) legs.Config {
-	out := legs.Config{Ports: c.Legs.Discover.Ports, Max: maxLegs}
+func legsTableConfig(c *config, judge *join.Judge) legs.Config {
+	out := legs.Config{Ports: c.Legs.Discover.Ports, Max: maxLegs, Join: judge.Join}
 	for _, leg := range c.Legs.Static {
 		out.Static = append(out.Static, legs.Static{Name: leg.Name, Peer: leg.Peer.AddrPort, Expect: leg.Expect})
 	}
 	return out
+}
+
+// newJudge joins legs with RDMA; it looks at processes in /proc. A settling of
+// 0 is the default.
+func newJudge(settling time.Duration) *join.Judge {
+	proc := os.DirFS("/proc")
+	return join.New(join.Options{Settling: settling, Process: func(pid int) join.Process { return join.ReadProcess(proc, pid) }})
 }
 
 func detectorSettings(c *config) detector.Config {
@@ -138,6 +148,14 @@ func detectorSettings(c *config) detector.Config {
 	d.Threshold, d.MinSamples = c.Detector.Threshold, c.Detector.MinSamples
 	d.Window, d.MaxAge = c.Detector.Window, time.Duration(c.Detector.MaxAge)
 	return d
+}
+
+// unbuiltDiscovery says that legs.discover.processes has no effect yet.
+func (s *server) unbuiltDiscovery() []event.Problem {
+	if len(s.config().Legs.Discover.Processes) == 0 {
+		return nil
+	}
+	return []event.Problem{{Reason: "discover_processes_not_in_this_version", Detail: "legs.discover.processes is checked but has no effect in this version; name ports or static legs"}}
 }
 
 // requestsStatus says which request sources run, and which are configured but

@@ -3,6 +3,7 @@ package join
 import (
 	"errors"
 	"io/fs"
+	"path"
 	"strconv"
 	"strings"
 )
@@ -113,10 +114,11 @@ func parseEnvironment(environ string) (device string, noRDMA bool) {
 // noDevices says whether the process, in its own root, sees no node of
 // ib_uverbs.
 func noDevices(proc fs.FS, dir string) bool {
-	if _, err := fs.Stat(proc, dir+"/root/dev"); err != nil {
+	dev := path.Join(dir, "root", "dev")
+	if _, err := fs.Stat(proc, dev); err != nil {
 		return false // not ours to see
 	}
-	entries, err := fs.ReadDir(proc, dir+"/root/dev/infiniband")
+	entries, err := fs.ReadDir(proc, path.Join(dev, "infiniband"))
 	if err != nil {
 		return errors.Is(err, fs.ErrNotExist)
 	}
