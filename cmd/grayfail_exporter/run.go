@@ -90,7 +90,7 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 func addServeFlags(cmd *kingpin.CmdClause, sf *serveFlags) {
 	cmd.Flag("config.file", "Configuration file; without it port 50052 is watched in the own namespace.").StringVar(&sf.configFile)
 	sf.web = kingpinflag.AddFlags(cmd, ":10550")
-	cmd.Flag("state.dir", "Directory for what survives a restart.").StringVar(&sf.stateDir)
+	cmd.Flag("state.dir", "Directory for what survives a restart; this version stores nothing yet.").StringVar(&sf.stateDir)
 	cmd.Flag("log.level", "Lowest level logged: debug, info, warn, error.").Default("info").
 		EnumVar(&sf.logLevel, "debug", "info", "warn", "error")
 	cmd.Flag("log.format", "Log lines as json or for people (console).").Default("json").
