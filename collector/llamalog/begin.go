@@ -1,0 +1,104 @@
+package llamalog
+
+import (
+	"time"
+)
+
+// begin makes s the source and sets where reading begins.
+func (f *Follower) begin(s *source) error {
+	config := Config{Name: f.config.Name, Model: f.config.Model}
+	if s.fifo {
+		if f.parser == nil {
+			f.parser = NewParser(config, true)
+		}
+		f.source = s
+		return nil
+	}
+	info, err := s.file.Stat()
+	if err != nil {
+		return err
+	}
+	saved := f.loaded
+	f.loaded = nil
+	if f.parser == nil {
+		f.parser = NewParser(config, f.missed)
+	}
+	switch {
+	case saved != nil:
+		f.aside("bad_state", f.parser.restore(saved.Parser))
+		f.oldTo, f.oldNS = info.Size(), info.ModTime().UnixNano()
+		if s.identity == saved.identity && info.Size() >= saved.Offset {
+			if err := s.seek(saved.Offset); err == nil && s.mark == saved.Mark {
+				f.source = s
+				return nil
+			}
+		}
+		// Another file bears the name, or the old one begins anew: first what
+		// was left unread, then this from its beginning.
+		if rotated := findRotated(f.config.Path, saved.identity, saved.Offset, saved.Mark); rotated != nil {
+			f.source = rotated
+			_ = s.file.Close()
+			if info, err := rotated.file.Stat(); err == nil {
+				f.oldTo, f.oldNS = info.Size(), info.ModTime().UnixNano()
+			}
+			return nil
+		}
+		f.parser.dropLine()
+		err = s.seek(s.firstData())
+	case f.missed:
+		err = s.seek(s.firstData())
+	default:
+		f.parser.raw.skip = s.endsInLine(info.Size())
+		err = s.seek(info.Size())
+	}
+	f.source = s
+	if err != nil {
+		f.source = nil
+	}
+	f.dirty = true
+	return err
+}
+
+// resumeRotated: the name is gone for now, what it meant may be read on.
+func (f *Follower) resumeRotated() *source {
+	if f.loaded == nil || f.searched {
+		return nil
+	}
+	f.searched = true
+	s := findRotated(f.config.Path, f.loaded.identity, f.loaded.Offset, f.loaded.Mark)
+	if s == nil {
+		return nil
+	}
+	info, err := s.file.Stat()
+	if err != nil {
+		_ = s.file.Close()
+		return nil
+	}
+	f.parser = NewParser(Config{Name: f.config.Name, Model: f.config.Model}, false)
+	f.aside("bad_state", f.parser.restore(f.loaded.Parser))
+	f.oldTo, f.oldNS = info.Size(), info.ModTime().UnixNano()
+	f.loaded, f.grewAt = nil, f.hooks.now()
+	return s
+}
+
+// load reads the state once. One of another log, or older than maxGap, is none.
+func (f *Follower) load() {
+	if f.tried || f.hooks.Load == nil {
+		return
+	}
+	f.tried = true
+	raw, err := f.hooks.Load()
+	if err != nil || len(raw) == 0 {
+		f.aside("bad_state", err)
+		return
+	}
+	saved, err := parseState(raw)
+	f.aside("bad_state", err)
+	if err != nil || saved.Path != f.config.Path {
+		return
+	}
+	if age := f.hooks.now().Sub(time.Unix(0, saved.SavedNS)); age > maxGap || age < -maxGap {
+		return
+	}
+	f.loaded = saved
+}
