@@ -80,6 +80,14 @@ func TestMemlock(t *testing.T) {
 		{at: 4, sockets: two(0, false), pairs: one, want: is("w1", open, "w2", open)},
 	})
 	timeline(t, w, []step{{at: 5, sockets: two(mega, true), pairs: one, want: is("w1", "rdma mlx4_0/1", "w2", tcp)}})
+	// We come when nothing moves any more: what had carried payload over TCP
+	// has no queue pair as long as the other one may be the one that has it.
+	timeline(t, newWorld(Options{Process: process}, nil), []step{
+		{at: 0, sockets: two(mega, false), pairs: one, want: is("w1", "rdma mlx4_0/1", "w2", tcp)},
+	})
+	timeline(t, newWorld(Options{Process: process}, nil), []step{
+		{at: 0, sockets: []sock{{peer: "1", payload: mega}, {peer: "2", payload: mega}}, pairs: one, want: is("w1", open, "w2", open), why: "either may have it"},
+	})
 }
 
 // reasonOf is the reason of one leg over port 1 that carries payload on TCP.

@@ -30,9 +30,21 @@ type verdict struct {
 // claim is a connection that may be what a queue pair of its process is for.
 type claim struct {
 	owner
-	// sure: it runs over RDMA. One that is not may have a queue pair or none.
-	sure bool
+	strength
 }
+
+// strength of a claim. An engine makes the queue pair of a connection at its
+// start: one that carried payload over TCP had none then, and stands behind
+// those that carried nothing.
+type strength int
+
+const (
+	weak   strength = iota // it carried payload and stopped
+	young                  // it has not settled
+	likely                 // settled, and carried nothing
+	sure                   // it runs over RDMA
+	strengths
+)
 
 // judge concludes from a leg's settled sockets, and notes what they claim. One
 // socket in fallback makes the leg. before holds its sockets of the last time.
@@ -62,9 +74,17 @@ func (j *Judge) judge(nowNS int64, facts legs.Facts, leg *event.Leg, m *memory, 
 				result, found = v, true
 			}
 		}
-		// What moves on TCP claims nothing.
-		if v.is == isRDMA || (v.is == isOpen && (!c.carried || c.quiet)) {
-			m.claims = append(m.claims, claim{c.owner, v.is == isRDMA})
+		switch {
+		case v.is == isRDMA:
+			m.claims = append(m.claims, claim{c.owner, sure})
+		case v.is != isOpen || (c.carried && !c.quiet):
+			// What moves on TCP claims nothing.
+		case !s.Settled:
+			m.claims = append(m.claims, claim{c.owner, young})
+		case c.carried:
+			m.claims = append(m.claims, claim{c.owner, weak})
+		default:
+			m.claims = append(m.claims, claim{c.owner, likely})
 		}
 	}
 	return result
@@ -110,20 +130,27 @@ func (j *Judge) one(nowNS int64, c *connection, leg string, m *memory) verdict {
 		// Nobody's queue pair is ours where there is none at all.
 		all = all && !j.pairs.processes[c.place]
 	}
-	sure, open := j.claimed(c.owner, leg, m)
-	spare := have.ready - sure
+	// left is what is left of its queue pairs to those that carried payload,
+	// ours what is left to this connection if everybody else gets one.
+	claims := j.claimed(c.owner, leg, m)
+	spare := have.ready - claims[sure]
+	left := spare - claims[likely]
+	ours := left - claims[young]
+	if c.carried {
+		ours -= claims[weak]
+	}
 	if have.shared {
-		sure, open, spare = 0, 0, have.ready
+		spare, left, ours = have.ready, have.ready, have.ready
 	}
 	moving := c.carried && !c.quiet
 	switch {
 	case !c.HasInfo:
 		return verdict{}
-	case have.ready > 0 && !moving && (c.known == event.TransportRDMA || (c.seen && spare > open)):
+	case have.ready > 0 && !moving && (c.known == event.TransportRDMA || (c.seen && ours > 0)):
 		return verdict{is: isRDMA}
 	case !all:
 		return verdict{reason: j.whyOpen(c)}
-	case spare > 0:
+	case spare > 0 && (left > 0 || !c.carried):
 		return verdict{} // it may be ours, or that of another leg
 	case c.known == event.TransportRDMA && !moving && have.ready == 0:
 		return verdict{is: isGone}
@@ -154,16 +181,13 @@ func (j *Judge) whyOpen(c *connection) string {
 }
 
 // claimed counts the connections of a process on a port that have, or may
-// have, one of its queue pairs: those of other legs, and of this one so far.
-func (j *Judge) claimed(who owner, leg string, m *memory) (sure, open int) {
+// have, one of its queue pairs, by strength: those of other legs, and of this
+// one so far.
+func (j *Judge) claimed(who owner, leg string, m *memory) (count [strengths]int) {
 	add := func(list []claim) {
 		for _, c := range list {
-			switch {
-			case c.owner != who:
-			case c.sure:
-				sure++
-			default:
-				open++
+			if c.owner == who {
+				count[c.strength]++
 			}
 		}
 	}
@@ -173,5 +197,5 @@ func (j *Judge) claimed(who owner, leg string, m *memory) (sure, open int) {
 		}
 	}
 	add(m.claims)
-	return sure, open
+	return count
 }
