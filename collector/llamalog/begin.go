@@ -6,11 +6,10 @@ import (
 
 // begin makes s the source and sets where reading begins.
 func (f *Follower) begin(s *source) error {
-	config := Config{Name: f.config.Name, Model: f.config.Model}
+	if f.parser == nil {
+		f.parser = f.newParser(s.fifo || f.missed)
+	}
 	if s.fifo {
-		if f.parser == nil {
-			f.parser = NewParser(config, true)
-		}
 		f.source = s
 		return nil
 	}
@@ -20,12 +19,8 @@ func (f *Follower) begin(s *source) error {
 	}
 	saved := f.loaded
 	f.loaded = nil
-	if f.parser == nil {
-		f.parser = NewParser(config, f.missed)
-	}
 	switch {
 	case saved != nil:
-		f.aside("bad_state", f.parser.restore(saved.Parser))
 		f.oldTo, f.oldNS = info.Size(), info.ModTime().UnixNano()
 		if s.identity == saved.identity && info.Size() >= saved.Offset {
 			if err := s.seek(saved.Offset); err == nil && s.mark == saved.Mark {
@@ -74,8 +69,6 @@ func (f *Follower) resumeRotated() *source {
 		_ = s.file.Close()
 		return nil
 	}
-	f.parser = NewParser(Config{Name: f.config.Name, Model: f.config.Model}, false)
-	f.aside("bad_state", f.parser.restore(f.loaded.Parser))
 	f.oldTo, f.oldNS = info.Size(), info.ModTime().UnixNano()
 	f.loaded, f.grewAt = nil, f.hooks.now()
 	return s
@@ -93,12 +86,16 @@ func (f *Follower) load() {
 		return
 	}
 	saved, err := parseState(raw)
+	if err == nil && saved.Path == f.config.Path {
+		age := f.hooks.now().Sub(time.Unix(0, saved.SavedNS))
+		parser := f.newParser(false)
+		if err = parser.restore(saved.Parser); err == nil && age < maxGap && age > -maxGap {
+			f.loaded, f.parser = saved, parser
+		}
+	}
 	f.aside("bad_state", err)
-	if err != nil || saved.Path != f.config.Path {
-		return
-	}
-	if age := f.hooks.now().Sub(time.Unix(0, saved.SavedNS)); age > maxGap || age < -maxGap {
-		return
-	}
-	f.loaded = saved
+}
+
+func (f *Follower) newParser(whole bool) *Parser {
+	return NewParser(Config{Name: f.config.Name, Model: f.config.Model}, whole)
 }

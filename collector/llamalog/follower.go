@@ -144,19 +144,27 @@ func (f *Follower) turn(ctx context.Context) error {
 			return err
 		}
 	}
-	if f.source.fifo {
-		if err := f.readPipe(); err != nil {
+	for {
+		if err := f.read(ctx); err != nil {
+			f.closeSource()
 			return err
 		}
-	} else if err := f.read(ctx); err != nil {
-		f.closeSource()
-		return err
+		if again, err := f.rotate(ctx); !again {
+			return err
+		}
 	}
-	return f.rotate(ctx)
 }
 
-// read takes what the file holds beyond the offset.
+// read takes what has come.
 func (f *Follower) read(ctx context.Context) error {
+	if f.source.fifo {
+		return f.readPipe()
+	}
+	return f.readFile(ctx)
+}
+
+// readFile takes what the file holds beyond the offset.
+func (f *Follower) readFile(ctx context.Context) error {
 	s := f.source
 	info, err := s.file.Stat()
 	if err != nil {
@@ -239,39 +247,39 @@ func (f *Follower) readPipe() error {
 	case err == nil, errors.Is(err, os.ErrDeadlineExceeded), errors.Is(err, io.EOF):
 		return nil
 	}
-	f.closeSource()
 	return err
 }
 
-// rotate goes over to the file that has taken the log's name.
-func (f *Follower) rotate(ctx context.Context) error {
+// rotate goes over to the file that has taken the log's name; again says that
+// there is more to read now.
+func (f *Follower) rotate(ctx context.Context) (again bool, err error) {
 	info, err := os.Stat(f.config.Path)
 	if err == nil && identityOf(info) == f.source.identity {
-		return nil
+		return false, nil
 	}
 	gone := f.source.removed() && f.hooks.now().Sub(f.grewAt) >= leaveAfter
 	if err != nil {
 		if gone {
 			f.closeSource()
 			f.missed = true
-			return err
+			return false, err
 		}
-		return nil
+		return false, nil
 	}
 	if info.Mode().IsRegular() && info.Size() == 0 && !gone {
-		return nil
+		return false, nil
 	}
 	if !f.source.fifo { // what came before the rename was seen
-		if err := f.read(ctx); err != nil {
-			return err
+		if err := f.readFile(ctx); err != nil {
+			return false, err
 		}
 		if size, err := f.source.file.Stat(); err == nil && f.source.offset < size.Size() {
-			return nil // more than one turn: go on with it first
+			return false, nil // more than one turn: go on with it first
 		}
 	}
 	next, err := openSource(f.config.Path)
 	if err != nil {
-		return err
+		return false, err
 	}
 	caughtUp := f.oldTo == 0 || f.source.offset > f.oldTo
 	f.closeSource()
@@ -280,7 +288,7 @@ func (f *Follower) rotate(ctx context.Context) error {
 	if f.oldTo = 0; !caughtUp {
 		f.oldTo, f.oldNS = info.Size(), info.ModTime().UnixNano()
 	}
-	return next.seek(0)
+	return ctx.Err() == nil, next.seek(0)
 }
 
 func (f *Follower) closeSource() {

@@ -24,7 +24,9 @@ func PassThrough(ctx context.Context, in io.Reader, out io.Writer, config Config
 		}
 	}
 	defer func() { emit(p.Close(hooks.now().UnixNano())) }()
-	pieces := readAll(ctx, in)
+	reading, stop := context.WithCancel(ctx)
+	defer stop()
+	pieces := readAll(reading, in)
 	idle := time.NewTicker(time.Duration(hold))
 	defer idle.Stop()
 	for {
