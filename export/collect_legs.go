@@ -28,14 +28,21 @@ func (b *builder) transport(leg legView) {
 	if is == event.TransportUnknown && leg.fallbackSeconds == 0 {
 		return // 0 would say that it is not in fallback
 	}
-	switch is {
-	case event.TransportUnknown:
-	case event.TransportFallback:
+	switch {
+	case is == event.TransportUnknown:
+	case fellBack(leg.Leg):
 		b.gauge(legFallback, 1, leg.name, leg.Reason)
 	default:
 		b.gauge(legFallback, 0, leg.name, "")
 	}
 	b.put(legFallbackSeconds, leg.fallbackSeconds, b.labels(legFallbackSeconds, []string{leg.name}))
+}
+
+// fellBack: payload flows over TCP on an address that could do RDMA, or that
+// was expected to and is in no GID table.
+func fellBack(l *event.Leg) bool {
+	return l.Transport == event.TransportFallback ||
+		l.Transport == event.TransportTCP && l.Expected == "rdma" && l.Reason == "no_gid"
 }
 
 func (b *builder) tcp(leg legView) {

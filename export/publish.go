@@ -75,7 +75,7 @@ func (m *Metrics) Publish(s *event.Snapshot) {
 		if series.fallback && elapsed > 0 {
 			series.fallbackSeconds += float64(elapsed) / 1e9
 		}
-		series.fallback = leg.Transport == event.TransportFallback
+		series.fallback = fellBack(leg)
 		v.legs = append(v.legs, legView{leg, series.name, series.fallbackSeconds})
 	}
 	m.age(s.TimeNS, present)

@@ -101,6 +101,23 @@ func TestFallbackOfALeg(t *testing.T) {
 	}
 }
 
+// TestExpectedRDMA: no port has the address, and RDMA is what the operator
+// expects.
+func TestExpectedRDMA(t *testing.T) {
+	m, reg := newMetrics(t, Options{})
+	legs := []event.Leg{
+		{Name: "r", Transport: event.TransportTCP, Reason: "no_gid", Expected: "rdma"},
+		{Name: "idle", Transport: event.TransportIdle, Reason: "no_gid", Expected: "rdma"},
+		{Name: "here", Transport: event.TransportTCP, Reason: "unacknowledged", Expected: "rdma"},
+	}
+	m.Publish(&event.Snapshot{TimeNS: startNS, Legs: legs})
+	m.Publish(&event.Snapshot{TimeNS: startNS + 2e9, Legs: legs})
+	wantSamples(t, reg, []string{"leg_fallback", "leg_fallback_seconds_total"}, map[string]float64{
+		`leg_fallback{leg="r",reason="no_gid"}`: 1, `leg_fallback{leg="idle",reason=""}`: 0, `leg_fallback{leg="here",reason=""}`: 0,
+		`leg_fallback_seconds_total{leg="r"}`: 2, `leg_fallback_seconds_total{leg="idle"}`: 0, `leg_fallback_seconds_total{leg="here"}`: 0,
+	})
+}
+
 func TestALegThatWasNeverReadHasNoBytes(t *testing.T) {
 	m, reg := newMetrics(t, Options{})
 	m.Publish(&event.Snapshot{TimeNS: startNS, Legs: []event.Leg{
