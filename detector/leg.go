@@ -36,8 +36,10 @@ func (l *leg) setTransport(c event.LegChange) {
 		l.leftRDMANS = c.TimeNS
 	}
 	switch c.Transport {
-	case event.TransportIdle, event.TransportUnknown, event.TransportStalled, event.TransportQueued:
-		// These say nothing about what carries the payload.
+	case event.TransportIdle, event.TransportUnknown, event.TransportStalled, event.TransportQueued,
+		event.TransportDead, event.TransportHalfOpen:
+		// These say nothing about what carries the payload: what it was carried
+		// by before them is what it leaves.
 		if l.transport == "" {
 			l.transport = c.Transport
 		}
