@@ -79,6 +79,9 @@ func checkRequest(r *Request) error {
 	if err := plausible("decode_tokens_per_second", r.DecodeRate); err != nil {
 		return err
 	}
+	if err := checkDurations(r); err != nil {
+		return err
+	}
 	if r.Concurrency < 0 || r.Concurrency > 1e6 {
 		return &FieldError{"concurrency", fmt.Sprintf("%g is outside 0 to 1e6", r.Concurrency)}
 	}
@@ -91,6 +94,28 @@ func checkRequest(r *Request) error {
 	if r.Outcome == OutcomeOK && r.DecodeRate == 0 && r.PrefillRate == 0 &&
 		(r.GeneratedTokens == 0 || r.FirstTokenNS == 0 || r.EndNS == 0) {
 		return &FieldError{"decode_tokens_per_second", "is needed: give a rate, or generated_tokens with first_token and end"}
+	}
+	return nil
+}
+
+// longestPhase bounds what one phase may take, in seconds. Beyond it a unit was
+// mixed up, and one such record would drown every sum of lost seconds.
+const longestPhase = 30 * 24 * 3600.0
+
+// checkDurations refuses a rate that makes its tokens take longer than any
+// request does.
+func checkDurations(r *Request) error {
+	for _, phase := range []struct {
+		field  string
+		rate   float64
+		tokens int
+	}{
+		{"decode_tokens_per_second", r.DecodeRate, max(1, r.GeneratedTokens)},
+		{"prefill_tokens_per_second", r.PrefillRate, max(1, r.PromptTokens)},
+	} {
+		if phase.rate > 0 && float64(phase.tokens)/phase.rate > longestPhase {
+			return &FieldError{phase.field, fmt.Sprintf("%g tokens per second make %d tokens take more than 30 days", phase.rate, phase.tokens)}
+		}
 	}
 	return nil
 }

@@ -47,6 +47,10 @@ func TestParseRecordErrorsNameTheField(t *testing.T) {
 		{`{"model":"m","decode_tokens_per_second":-1}`, "decode_tokens_per_second"},
 		{`{"model":"m","prefill_tokens_per_second":1e300}`, "prefill_tokens_per_second"},
 		{`{"model":"m","decode_tokens_per_second":1,"generated_tokens":-1}`, "generated_tokens"},
+		{`{"model":"m","decode_tokens_per_second":1e-320,"generated_tokens":100}`, "decode_tokens_per_second"},
+		{`{"model":"m","decode_tokens_per_second":5e-324}`, "decode_tokens_per_second"},
+		{`{"model":"m","decode_tokens_per_second":100,"generated_tokens":9223372036854775807}`, "decode_tokens_per_second"},
+		{`{"model":"m","prefill_tokens_per_second":1e-9,"prompt_tokens":100}`, "prefill_tokens_per_second"},
 		{`{"model":"m","decode_tokens_per_second":1,"outcome":"meh"}`, "outcome"},
 		{`{"model":"m","decode_tokens_per_second":1,"concurrency":-1}`, "concurrency"},
 		{`{"model":"m","decode_tokens_per_second":1,"end":"yesterday"}`, "end"},
@@ -90,6 +94,7 @@ func TestRecordsSurviveWriting(t *testing.T) {
 		&Exchange{Leg: "a", SendNS: 7, Duration: 8, FirstByte: 9, Ack: 10, Stall: 11, RequestBytes: 12, ReplyBytes: 13, RTT: 14 * time.Microsecond, MinRTT: 3 * time.Microsecond, OutOfOrder: 1, Retransmits: 2, DSACKs: 3, Open: true, Flow: Flow{Socket: 99}},
 		&Retransmit{Leg: "a", TimeNS: 5, Kind: RetransmitTLP, Side: SideWorker},
 		&Qdisc{TimeNS: 5, Netns: "n", Device: "eth0", Kind: "htb", Handle: "1:", Packets: 1 << 40, Drops: 7},
+		&Qdisc{TimeNS: 5, Device: "eth0", Kind: "fq_codel", Handle: "0:", Parent: "8001:1", Packets: 1},
 		&LegChange{TimeNS: 5, Leg: "a", Transport: TransportFallback, Reason: "memlock", Netns: "n", Device: "eth0"},
 	} {
 		line, err := json.Marshal(want)
