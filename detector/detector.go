@@ -35,7 +35,7 @@ type model struct {
 type Stats struct {
 	Requests, Canceled, Duplicates uint64
 	// Overflow by table: what did not fit.
-	ModelsOverflow, StrataOverflow, LegsOverflow, PendingOverflow uint64
+	ModelsOverflow, StrataOverflow, LegsOverflow, QueuesOverflow, PendingOverflow uint64
 	// Ahead counts requests that ended in the future: their times are ignored.
 	Ahead uint64
 	// ExchangesUnusable had no leg or no plausible times, or did not fit.
@@ -43,7 +43,7 @@ type Stats struct {
 	// SumsLost are 100 ms sums that made room for newer ones.
 	SumsLost uint64
 	// Now in use.
-	Models, Strata, Legs, Pending, Exchanges int
+	Models, Strata, Legs, Queues, Pending, Exchanges int
 }
 
 // maxPastEpisodes bounds the closed episodes that are remembered.
@@ -285,6 +285,7 @@ func (d *Detector) Stats() Stats {
 	s := d.stats
 	s.LegsOverflow, s.ExchangesUnusable, s.SumsLost = d.store.legs.overflow, d.store.lostTurns, d.store.lostSlots
 	s.Models, s.Strata, s.Legs = len(d.models), d.strata, len(d.store.legs.all)
+	s.Queues, s.QueuesOverflow = len(d.drops.queues), d.drops.overflow
 	s.Pending, s.Exchanges = d.queue.len(), d.store.turns
 	return s
 }

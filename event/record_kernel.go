@@ -112,6 +112,7 @@ type qdiscJSON struct {
 	Device  string `json:"device"`
 	Kind    string `json:"kind"`
 	Handle  string `json:"handle"`
+	Parent  string `json:"parent,omitempty"`
 	Packets uint64 `json:"packets"`
 	Drops   uint64 `json:"drops"`
 }
@@ -128,14 +129,15 @@ func parseQdisc(line []byte) (*Qdisc, error) {
 		return nil, &FieldError{"time_ns", "is needed: Unix nanoseconds"}
 	}
 	return &Qdisc{
-		TimeNS: j.TimeNS, Netns: j.Netns, Device: j.Device, Kind: j.Kind, Handle: j.Handle,
+		TimeNS: j.TimeNS, Netns: j.Netns, Device: j.Device, Kind: j.Kind, Handle: j.Handle, Parent: j.Parent,
 		Packets: j.Packets, Drops: j.Drops,
 	}, nil
 }
 
-// MarshalJSON writes the qdisc record.
+// MarshalJSON writes the qdisc record. Without its parent the children of a
+// multiqueue root would be one queue on replay.
 func (q *Qdisc) MarshalJSON() ([]byte, error) {
-	return json.Marshal(qdiscJSON{"qdisc", q.TimeNS, q.Netns, q.Device, q.Kind, q.Handle, q.Packets, q.Drops})
+	return json.Marshal(qdiscJSON{"qdisc", q.TimeNS, q.Netns, q.Device, q.Kind, q.Handle, q.Parent, q.Packets, q.Drops})
 }
 
 type legJSON struct {
