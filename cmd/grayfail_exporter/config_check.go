@@ -54,8 +54,11 @@ func (c *config) checkLegs(bad badFunc) {
 			bad(field, "%d is listed twice", p)
 		}
 	}
-	if len(c.Legs.Discover.Ports) > maxWatchedPorts {
-		bad("legs.discover.ports", "%d ports: at most %d are watched", len(c.Legs.Discover.Ports), maxWatchedPorts)
+	if n := len(watchedPorts(c)); n > maxWatchedPorts {
+		bad("legs", "%d ports of discover.ports and static peers together: at most %d are watched", n, maxWatchedPorts)
+	}
+	if len(c.Legs.Static) > maxLegs {
+		bad("legs.static", "%d legs: at most %d", len(c.Legs.Static), maxLegs)
 	}
 	names, peers := map[string]bool{}, map[string]bool{}
 	for i := range c.Legs.Static {

@@ -18,6 +18,8 @@ const (
 	drainInterval = 100 * time.Millisecond
 	// openInterval is how often exchanges that have not ended are looked at.
 	openInterval = 500 * time.Millisecond
+	// flushInterval is how much of a recording a kill can cost.
+	flushInterval = time.Second
 	// maxQueue bounds requests and readings that wait for the next turn.
 	maxQueue = 100_000
 )
@@ -39,8 +41,9 @@ type pipeline struct {
 	queue   []event.Record // requests, qdiscs, leg changes
 	dropped uint64
 
-	events   ebpf.Events
-	lastOpen time.Time
+	events    ebpf.Events
+	lastOpen  time.Time
+	lastFlush time.Time
 }
 
 // submit queues a record for the next turn. Safe for concurrent use.
@@ -106,6 +109,11 @@ func (p *pipeline) turn(now time.Time) {
 			p.metrics.Request(*req)
 		}
 		p.rec.write(r)
+	}
+
+	if now.Sub(p.lastFlush) >= flushInterval {
+		p.lastFlush = now
+		p.rec.flush()
 	}
 
 	p.mu.Lock()
@@ -190,7 +198,7 @@ func (p *pipeline) publish(out detector.Output) {
 func (p *pipeline) lost() uint64 {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	return p.dropped
+	return p.dropped + p.det.Stats().PendingOverflow
 }
 
 // overflow counts names that found a table full.

@@ -28,6 +28,7 @@ type proxySet struct {
 
 	mu      sync.Mutex
 	running map[string]*runningProxy
+	closed  bool // the exporter stops: nothing is opened any more
 }
 
 type runningProxy struct {
@@ -49,6 +50,9 @@ func newProxySet(log zerolog.Logger, emit func(event.Request)) *proxySet {
 func (s *proxySet) apply(want []proxyConfig) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	if s.closed {
+		return errors.New("the exporter is stopping")
+	}
 	next := map[string]*runningProxy{}
 	for _, cfg := range want {
 		if old := s.running[cfg.Listen]; old != nil {
@@ -129,12 +133,26 @@ func (s *proxySet) close() {
 	s.mu.Lock()
 	running := s.running
 	s.running = map[string]*runningProxy{}
+	s.closed = true
 	s.mu.Unlock()
 	var wg sync.WaitGroup
 	for _, p := range running {
 		wg.Go(p.stop)
 	}
 	wg.Wait()
+}
+
+// status sums up what the proxies say of their upstreams: problems by reason,
+// failed attempts, and calls that passed unseen.
+func (s *proxySet) status() (problems []event.Problem, lost uint64) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, p := range s.running {
+		st := p.handler.Load().Status()
+		problems = append(problems, st.Problems...)
+		lost += st.Lost
+	}
+	return problems, lost
 }
 
 // inFlight counts the requests now in flight, by source and model.

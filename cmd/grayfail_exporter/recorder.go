@@ -1,26 +1,28 @@
 package main
 
 import (
-	"bufio"
+	"bytes"
 	"compress/gzip"
 	"encoding/json"
 	"fmt"
-	"io"
 	"os"
 	"strings"
+	"sync/atomic"
 
 	"grayfail/event"
 )
 
 // recorder writes what the detector sees as JSON lines that replay reads. It
 // stops, and says so once, at its size bound or at the first failed write: a
-// full disk must not stop the detector. Used by one goroutine.
+// full disk must not stop the detector. One goroutine writes; problem may be
+// called by any.
 type recorder struct {
-	file    io.Closer
-	gz      *gzip.Writer // nil unless the name ends in .gz
-	buf     *bufio.Writer
-	room    int64 // bytes left before compression
-	stopped event.Problem
+	file    *os.File
+	gzip    bool
+	lines   bytes.Buffer // not yet in the file
+	size    int64        // of the file, whole records only
+	max     int64
+	stopped atomic.Pointer[event.Problem]
 }
 
 // newRecorder opens path; a recording that is there is continued, so that a
@@ -35,19 +37,12 @@ func newRecorder(path string, maxBytes int64) (*recorder, error) {
 		_ = f.Close()
 		return nil, fmt.Errorf("--record: %w", err)
 	}
-	r := &recorder{file: f, room: maxBytes - info.Size()}
-	var w io.Writer = f
-	if strings.HasSuffix(path, ".gz") {
-		r.gz = gzip.NewWriter(f)
-		w = r.gz
-	}
-	r.buf = bufio.NewWriterSize(w, 1<<16)
-	return r, nil
+	return &recorder{file: f, gzip: strings.HasSuffix(path, ".gz"), size: info.Size(), max: maxBytes}, nil
 }
 
 // write appends one record. A nil recorder records nothing.
 func (r *recorder) write(rec event.Record) {
-	if r == nil || r.stopped.Reason != "" {
+	if r == nil || r.stopped.Load() != nil {
 		return
 	}
 	line, err := json.Marshal(rec)
@@ -55,38 +50,52 @@ func (r *recorder) write(rec event.Record) {
 		r.stop("failed", err.Error())
 		return
 	}
-	if r.room -= int64(len(line)) + 1; r.room < 0 {
+	if r.size+int64(r.lines.Len()+len(line)+1) > r.max {
+		r.flush()
 		r.stop("size_limit", "the recording reached --record.max-bytes; what follows is not recorded")
 		return
 	}
-	_, _ = r.buf.Write(append(line, '\n')) // bufio keeps the error for flush
+	r.lines.Write(line)
+	r.lines.WriteByte('\n')
 }
 
-// flush hands what is buffered to the file, so that a killed exporter leaves a
-// recording that replay can read.
+// flush hands what is buffered to the file as whole lines, or as one whole
+// gzip member: a killed exporter leaves a recording that replay can read and
+// that a restart can continue.
 func (r *recorder) flush() {
-	if r == nil || r.stopped.Reason == "failed" {
+	if r == nil || r.lines.Len() == 0 {
 		return
 	}
-	err := r.buf.Flush()
-	if err == nil && r.gz != nil {
-		err = r.gz.Flush()
+	chunk := r.lines.Bytes()
+	if r.gzip {
+		var member bytes.Buffer
+		gz := gzip.NewWriter(&member)
+		_, _ = gz.Write(chunk) // a bytes.Buffer takes everything
+		_ = gz.Close()
+		chunk = member.Bytes()
 	}
+	n, err := r.file.Write(chunk)
 	if err != nil {
 		r.stop("failed", err.Error())
+		if n > 0 {
+			_ = r.file.Truncate(r.size) // no half record stays behind
+		}
+	} else {
+		r.size += int64(n)
 	}
+	r.lines.Reset()
 }
 
 func (r *recorder) stop(reason, detail string) {
-	r.stopped = event.Problem{Reason: "recording_" + reason, Detail: detail}
+	r.stopped.CompareAndSwap(nil, &event.Problem{Reason: "recording_" + reason, Detail: detail})
 }
 
 // problem says why the recording stopped; its Reason is "" while it runs.
 func (r *recorder) problem() event.Problem {
-	if r == nil {
+	if r == nil || r.stopped.Load() == nil {
 		return event.Problem{}
 	}
-	return r.stopped
+	return *r.stopped.Load()
 }
 
 func (r *recorder) close() error {
@@ -94,10 +103,5 @@ func (r *recorder) close() error {
 		return nil
 	}
 	r.flush()
-	if r.gz != nil {
-		if err := r.gz.Close(); err != nil && r.stopped.Reason == "" {
-			r.stop("failed", err.Error())
-		}
-	}
 	return r.file.Close()
 }

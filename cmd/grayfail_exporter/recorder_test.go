@@ -90,7 +90,6 @@ func TestRecorderSurvivesAFullDisk(t *testing.T) {
 	}
 	_ = r.file.Close()
 	r.file = full
-	r.buf.Reset(full)
 	r.write(&event.Exchange{Leg: "b", SendNS: 7})
 	r.flush()
 	if p := r.problem(); p.Reason != "recording_failed" || !strings.Contains(p.Detail, "no space left") {
@@ -111,6 +110,28 @@ func TestRecorderContinuesARecording(t *testing.T) {
 		if code := run(t.Context(), []string{"replay", "--json", path}, &out, &errs); code != exitOK || errs.Len() > 0 || !strings.Contains(out.String(), `"after"`) {
 			t.Errorf("%s: exit %d %s %s", name, code, &errs, &out)
 		}
+	}
+}
+
+// TestRecorderLeavesWholeRecords: what a kill leaves is what was flushed, and
+// that can be read and continued, gzip too.
+func TestRecorderLeavesWholeRecords(t *testing.T) {
+	for _, name := range []string{"r.jsonl", "r.jsonl.gz"} {
+		path := filepath.Join(t.TempDir(), name)
+		killed, err := newRecorder(path, 1<<20)
+		if err != nil {
+			t.Fatal(err)
+		}
+		killed.write(&event.Request{ID: "kept", Model: "m", EndNS: 11, DecodeRate: 3, Outcome: event.OutcomeOK})
+		killed.flush()
+		killed.write(&event.Request{ID: "lost", Model: "m", EndNS: 12, DecodeRate: 3, Outcome: event.OutcomeOK})
+		record(t, path, 1<<20, &event.Request{ID: "after", Model: "m", EndNS: 13, DecodeRate: 3, Outcome: event.OutcomeOK})
+		var out, errs strings.Builder
+		code := run(t.Context(), []string{"replay", "--json", path}, &out, &errs)
+		if code != exitOK || errs.Len() > 0 || !strings.Contains(out.String(), `"kept"`) || !strings.Contains(out.String(), `"after"`) {
+			t.Errorf("%s: exit %d %s %s", name, code, &errs, &out)
+		}
+		_ = killed.file.Close()
 	}
 }
 

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"os"
 	"time"
 
 	"github.com/alecthomas/kingpin/v2"
@@ -63,6 +64,11 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	replayCmd.Flag("together", "One detector over all files instead of one for each.").BoolVar(&rf.together)
 	replayCmd.Arg("file", "Recordings.").Required().StringsVar(&rf.files)
 
+	var pf pushFlags
+	pushCmd := app.Command("push", "Pass an engine's output through from standard input, and push the requests found in it. Exit: 1 when some were not taken.")
+	pushCmd.Flag("url", "Where to push.").Default("http://127.0.0.1:10550/api/v1/requests").StringVar(&pf.url)
+	pushCmd.Flag("model", "The requests' model.").Required().StringVar(&pf.model)
+
 	var checkFile string
 	checkCmd := app.Command("check-config", "Check a configuration file and print every problem with its line.")
 	checkCmd.Arg("file", "Configuration file.").Required().StringVar(&checkFile)
@@ -75,16 +81,35 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 		fmt.Fprintf(stderr, "grayfail_exporter: %v; see grayfail_exporter --help\n", err)
 		return exitUsage
 	}
+	if err := checkFlags(command == serveCmd.FullCommand(), sf, lf); err != nil {
+		fmt.Fprintf(stderr, "grayfail_exporter: %v; see grayfail_exporter --help\n", err)
+		return exitUsage
+	}
 	switch command {
 	case legsCmd.FullCommand():
 		return legsCommand(ctx, lf, stdout, stderr)
 	case replayCmd.FullCommand():
 		return replayCommand(rf, stdout, stderr)
+	case pushCmd.FullCommand():
+		return pushCommand(ctx, pf, os.Stdin, stdout, stderr)
 	case checkCmd.FullCommand():
 		return checkConfigCommand(checkFile, stdout, stderr)
 	default:
 		return serveCommand(ctx, sf, stderr)
 	}
+}
+
+// checkFlags finds values of the right type that cannot work.
+func checkFlags(serve bool, sf serveFlags, lf legsFlags) error {
+	switch {
+	case serve && sf.sampleInterval < 10*time.Millisecond:
+		return fmt.Errorf("--sample.interval=%s: at least 10ms", sf.sampleInterval)
+	case serve && sf.recordMaxBytes <= 0:
+		return fmt.Errorf("--record.max-bytes=%d: must be more than 0", sf.recordMaxBytes)
+	case lf.wait < 0:
+		return fmt.Errorf("--wait=%s: must not be negative", lf.wait)
+	}
+	return nil
 }
 
 func addServeFlags(cmd *kingpin.CmdClause, sf *serveFlags) {
@@ -96,7 +121,7 @@ func addServeFlags(cmd *kingpin.CmdClause, sf *serveFlags) {
 	cmd.Flag("log.format", "Log lines as json or for people (console).").Default("json").
 		EnumVar(&sf.logFormat, "json", "console")
 	cmd.Flag("record", "Write everything the detector sees to this file, in the format that replay reads; gzip when it ends in .gz.").StringVar(&sf.record)
-	cmd.Flag("record.max-bytes", "Stop recording at this size before compression.").Default("1073741824").Int64Var(&sf.recordMaxBytes)
+	cmd.Flag("record.max-bytes", "Stop recording when the file has this size.").Default("1073741824").Int64Var(&sf.recordMaxBytes)
 	cmd.Flag("metrics.strata", "Export every stratum of a baseline, not only the model's busiest.").BoolVar(&sf.strata)
 	cmd.Flag("sample.interval", "Time between two readings of qdiscs and sockets.").Default("1s").DurationVar(&sf.sampleInterval)
 	cmd.Flag("web.pprof", "Serve Go profiles under /debug/pprof/.").BoolVar(&sf.pprof)

@@ -105,23 +105,29 @@ func (s *sampler) sampleSockets() {
 	problems = append(problems, s.unbuilt()...)
 	ports := s.ports()
 	list, more, err := s.sockets.Collect(now, look, ports)
+	// Without sockets the namespaces named are watched all the same: qdiscs and
+	// the exchange clock need none.
+	spaces := s.spaces.Adopt(netns.OwnersOf(list))
+	s.watched.Store(&spaces)
+	s.watch(ports, inodes(spaces))
 	if err != nil {
 		s.status.tried("tcp_sockets", time.Since(started), 0, append(problems, more...), asProblem(err))
 		return
 	}
-	spaces := s.spaces.Adopt(netns.OwnersOf(list))
-	s.watched.Store(&spaces)
 	nets, unread := s.addresses.Read(now, spaces, s.sockets.Complete)
 	s.status.tried("tcp_sockets", time.Since(started), 0, slices.Concat(problems, more, unread), nil)
 	s.legs.Update(now, list, nets)
 	for _, change := range s.legs.Changes() {
 		s.pipe.submit(&change)
 	}
-	inodes := make([]uint32, 0, len(spaces))
+}
+
+func inodes(spaces []netns.Namespace) []uint32 {
+	all := make([]uint32, 0, len(spaces))
 	for _, ns := range spaces {
-		inodes = append(inodes, ns.Inode)
+		all = append(all, ns.Inode)
 	}
-	s.watch(ports, inodes)
+	return all
 }
 
 // sampleRDMA reads ports and counters each time; the collector itself keeps

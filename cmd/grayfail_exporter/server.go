@@ -74,7 +74,7 @@ func newServer(f serveFlags, log zerolog.Logger) (*server, error) {
 	table := legs.New(legsTableConfig(&cfg, judge))
 	probes, problems := ebpf.Load(ebpf.Options{Ports: cfg.Legs.Discover.Ports})
 	s.probes = probes
-	s.status.loaded(problems, probes.Available())
+	s.status.loaded(problems, probes.Available(), probes.SendHook() != "")
 	s.pipe = &pipeline{
 		probes: probes, legs: table, metrics: metrics, log: export.NewLog(log), api: export.NewAPI(),
 		rec: s.rec, status: s.status, now: time.Now, det: detector.New(detectorSettings(&cfg)),
@@ -110,7 +110,7 @@ func watchedPorts(c *config) []uint16 {
 	seen := map[uint16]bool{}
 	var ports []uint16
 	add := func(p uint16) {
-		if !seen[p] && len(ports) < maxWatchedPorts {
+		if !seen[p] {
 			seen[p] = true
 			ports = append(ports, p)
 		}
@@ -175,5 +175,6 @@ func (s *server) requestsStatus() {
 	if p := s.rec.problem(); p.Reason != "" {
 		problems = append(problems, p)
 	}
-	s.status.tried("requests", 0, s.pipe.lost(), problems, nil)
+	upstream, unseen := s.proxies.status()
+	s.status.tried("requests", 0, s.pipe.lost()+unseen, append(problems, upstream...), nil)
 }

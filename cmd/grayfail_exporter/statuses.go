@@ -5,6 +5,7 @@ import (
 	"maps"
 	"os"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -17,6 +18,9 @@ type statuses struct {
 	all map[string]event.Status
 	// loadProblems are what tcp_events could not load at the start.
 	loadProblems []event.Problem
+	// noClock: without a send hook no exchange is seen and no leg is named,
+	// whatever else still runs.
+	noClock bool
 }
 
 func newStatuses(collectors ...string) *statuses {
@@ -32,6 +36,7 @@ func newStatuses(collectors ...string) *statuses {
 func (s *statuses) tried(collector string, took time.Duration, lost uint64, problems []event.Problem, failed *event.Problem) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	problems = oneForEachReason(problems)
 	st := s.all[collector]
 	st.Duration, st.Lost, st.Problems = took, lost, problems
 	switch {
@@ -48,6 +53,21 @@ func (s *statuses) tried(collector string, took time.Duration, lost uint64, prob
 		st.Availability = event.Up
 	}
 	s.all[collector] = st
+}
+
+// oneForEachReason joins the details of problems that share a reason: the
+// reason is a label, and two series of one label set would hide each other.
+func oneForEachReason(problems []event.Problem) []event.Problem {
+	var out []event.Problem
+	for _, p := range problems {
+		at := slices.IndexFunc(out, func(q event.Problem) bool { return q.Reason == p.Reason })
+		if at < 0 {
+			out = append(out, p)
+		} else if !strings.Contains(out[at].Detail, p.Detail) {
+			out[at].Detail += "; " + p.Detail
+		}
+	}
+	return out
 }
 
 // ready says that every collector was tried once.
@@ -82,6 +102,13 @@ func (s *statuses) eventsTried(took time.Duration, lost uint64, err error) {
 	loaded := s.loadProblems
 	s.mu.Unlock()
 	s.tried("tcp_events", took, lost, loaded, asProblem(err))
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.noClock {
+		st := s.all["tcp_events"]
+		st.Availability = event.Failed
+		s.all["tcp_events"] = st
+	}
 }
 
 // asProblem turns a collector's error into the reason an operator reads.
@@ -102,9 +129,10 @@ func asProblem(err error) *event.Problem {
 }
 
 // loaded records what the BPF programs could not do when they were loaded.
-func (s *statuses) loaded(problems []event.Problem, available bool) {
+func (s *statuses) loaded(problems []event.Problem, available, clock bool) {
 	s.mu.Lock()
 	s.loadProblems = problems
+	s.noClock = !clock
 	s.mu.Unlock()
 	if available {
 		return // the first drain says the rest
