@@ -44,7 +44,7 @@ func (p *publisher) publish() {
 		Episodes:       episodes,
 		Correlations:   correlations,
 		Statuses:       s.status.list(),
-		InFlight:       s.proxies.inFlight(),
+		InFlight:       append(s.proxies.inFlight(), s.logs.inFlight()...),
 		HostAddresses:  s.pipe.legs.HostAddresses(),
 		ConfigReload:   *s.reloaded.Load(),
 		SeriesOverflow: s.pipe.overflow(),

@@ -38,6 +38,7 @@ func (s *server) applyConfig() error {
 	if err := s.proxies.apply(next.Requests.Proxies); err != nil {
 		return err
 	}
+	s.logs.apply(next.Requests.LlamaLogs)
 	s.sampler.spaces.SetConfig(spacesConfig(&next))
 	s.pipe.legs.SetConfig(legsTableConfig(&next, s.sampler.judge))
 	s.cfg.Store(&next)

@@ -115,7 +115,7 @@ func checkFlags(serve bool, sf serveFlags, lf legsFlags) error {
 func addServeFlags(cmd *kingpin.CmdClause, sf *serveFlags) {
 	cmd.Flag("config.file", "Configuration file; without it port 50052 is watched in the own namespace.").StringVar(&sf.configFile)
 	sf.web = kingpinflag.AddFlags(cmd, ":10550")
-	cmd.Flag("state.dir", "Directory for what survives a restart; this version stores nothing yet.").StringVar(&sf.stateDir)
+	cmd.Flag("state.dir", "Directory for what survives a restart: how far the engine logs were read. Made if missing.").StringVar(&sf.stateDir)
 	cmd.Flag("log.level", "Lowest level logged: debug, info, warn, error.").Default("info").
 		EnumVar(&sf.logLevel, "debug", "info", "warn", "error")
 	cmd.Flag("log.format", "Log lines as json or for people (console).").Default("json").

@@ -57,6 +57,7 @@ func (s *server) serve(ctx context.Context) error {
 		}
 		return err
 	}
+	s.logs.apply(s.config().Requests.LlamaLogs)
 	httpServer := &http.Server{
 		Handler:           s.mux(),
 		ReadHeaderTimeout: 10 * time.Second,
@@ -91,6 +92,7 @@ func (s *server) serve(ctx context.Context) error {
 	// Sources first, then the judge that empties their queues, then the page.
 	stopHangup()
 	s.proxies.close()
+	s.logs.close()
 	stopWork()
 	sampling.Wait()
 	stopJudge()

@@ -322,3 +322,45 @@ func grep(text, part string) string {
 	}
 	return b.String()
 }
+
+// TestEngineLogIsFollowed: requests of a log are judged, and a restart with
+// the same state counts none of them twice.
+func TestEngineLogIsFollowed(t *testing.T) {
+	blocks, err := os.ReadFile("../../collector/llamalog/testdata/composed/server-b7099.log")
+	if err != nil {
+		t.Fatal(err)
+	}
+	dir := t.TempDir()
+	log := filepath.Join(dir, "llama-server.log")
+	config := writeFile(t, fmt.Sprintf("requests: {llama_logs: [{name: srv, path: %s, model: m}]}", log))
+	args := []string{"--config.file", config, "--state.dir", filepath.Join(dir, "state")}
+	counted := func(e *exporter, want string) {
+		t.Helper()
+		eventually(t, func() error {
+			_, body := e.get("/metrics")
+			if got := grep(body, `grayfail_requests_total{model="m",outcome="ok",source="srv"}`); !strings.HasSuffix(got, want) {
+				return fmt.Errorf("counted %q, want %s; %s", got, want, grep(body, "problem_info"))
+			}
+			return nil
+		})
+	}
+	e := startExporter(t, args...)
+	if err := os.WriteFile(log, blocks, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	n := strings.Count(string(blocks), "prompt eval time")
+	counted(e, fmt.Sprintf(" %d\n", n))
+	if code := e.stop(); code != exitOK {
+		t.Fatalf("exit %d\n%s", code, e.log)
+	}
+	e = startExporter(t, args...)
+	f, err := os.OpenFile(log, os.O_WRONLY|os.O_APPEND, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	if _, err := f.Write(blocks); err != nil {
+		t.Fatal(err)
+	}
+	counted(e, fmt.Sprintf(" %d\n", n)) // of the new part alone
+}

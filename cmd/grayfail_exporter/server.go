@@ -3,6 +3,7 @@ package main
 import (
 	"fmt"
 	"os"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -41,6 +42,7 @@ type server struct {
 	sampler   *sampler
 	publisher *publisher
 	proxies   *proxySet
+	logs      *logSet
 	push      *push.Handler
 	listening atomic.Bool
 
@@ -65,6 +67,11 @@ func newServer(f serveFlags, log zerolog.Logger) (*server, error) {
 			return nil, err
 		}
 	}
+	if f.stateDir != "" {
+		if err := os.MkdirAll(f.stateDir, 0o750); err != nil {
+			return nil, fmt.Errorf("--state.dir: %w", err)
+		}
+	}
 	metrics, err := export.New(export.Options{Registerer: s.registry, Strata: f.strata})
 	if err != nil {
 		return nil, fmt.Errorf("metrics: %w", err)
@@ -80,6 +87,7 @@ func newServer(f serveFlags, log zerolog.Logger) (*server, error) {
 		rec: s.rec, status: s.status, now: time.Now, det: detector.New(detectorSettings(&cfg)),
 	}
 	s.proxies = newProxySet(log, s.pipe.submitRequest)
+	s.logs = newLogSet(f.stateDir, s.pipe.submitRequest)
 	s.push = push.New(push.Config{}, push.Hooks{Emit: s.pipe.submitRequest})
 	s.sampler = &sampler{
 		interval: f.sampleInterval, spaces: spaces, qdiscs: qdisc.New(qdisc.Options{}), sockets: sockdiag.New(sockdiag.Options{}), rdma: rdma.New(rdma.Options{}), judge: judge,
@@ -163,18 +171,16 @@ func (s *server) unbuiltDiscovery() []event.Problem {
 func (s *server) requestsStatus() {
 	cfg := s.config()
 	var problems []event.Problem
-	if len(cfg.Requests.LlamaLogs) > 0 {
-		problems = append(problems, event.Problem{Reason: "llama_logs_not_in_this_version", Detail: "requests.llama_logs is checked but not followed by this version; use a proxy or push"})
-	}
 	if cfg.Requests.OTLP.HTTP != "" || cfg.Requests.OTLP.GRPC != "" {
-		problems = append(problems, event.Problem{Reason: "otlp_not_in_this_version", Detail: "requests.otlp is checked but not received by this version; use a proxy or push"})
+		problems = append(problems, event.Problem{Reason: "otlp_not_in_this_version", Detail: "requests.otlp is checked but not received by this version; use a proxy, a log or push"})
 	}
-	if len(cfg.Requests.Proxies) == 0 && !cfg.Requests.Push.Enabled {
-		problems = append(problems, event.Problem{Reason: "no_source_configured", Detail: "no proxy and no push: legs are watched, but no request can be judged; set requests.proxies or requests.push.enabled"})
+	if len(cfg.Requests.Proxies) == 0 && len(cfg.Requests.LlamaLogs) == 0 && !cfg.Requests.Push.Enabled {
+		problems = append(problems, event.Problem{Reason: "no_source_configured", Detail: "no proxy, no log and no push: legs are watched, but no request can be judged; set requests.proxies, requests.llama_logs or requests.push.enabled"})
 	}
 	if p := s.rec.problem(); p.Reason != "" {
 		problems = append(problems, p)
 	}
 	upstream, unseen := s.proxies.status()
-	s.status.tried("requests", 0, s.pipe.lost()+unseen, append(problems, upstream...), nil)
+	logs, missed := s.logs.status()
+	s.status.tried("requests", 0, s.pipe.lost()+unseen+missed, slices.Concat(problems, upstream, logs), nil)
 }
