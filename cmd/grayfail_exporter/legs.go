@@ -86,6 +86,8 @@ func lookAtLegs(ctx context.Context, f legsFlags, stderr io.Writer) ([]event.Leg
 		problems = append(problems, readDevices(devices, judge)...)
 		table.Update(now, list, nets)
 		if look > 0 {
+			// Legs of one process are judged by what the others turned out to be.
+			table.Update(now, list, nets)
 			for _, p := range slices.Concat(problems, more, unread) {
 				fmt.Fprintf(stderr, "grayfail_exporter legs: %s: %s\n", p.Reason, p.Detail)
 			}

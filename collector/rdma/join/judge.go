@@ -38,11 +38,20 @@ type Options struct {
 type Judge struct {
 	opts Options
 
-	mu      sync.Mutex
+	mu     sync.Mutex
+	resets resets
+	legs   map[string]*memory
+	// latest is the last reading; what a round of legs is judged by is the
+	// reading at its beginning, the same for all of them. They have one time.
+	latest  state
+	roundNS int64
+	state
+}
+
+// state is an indexed reading.
+type state struct {
 	devices devices
 	pairs   pairs
-	resets  resets
-	legs    map[string]*memory
 }
 
 // New returns a Judge that knows no device: until its first Reading, and as
@@ -57,9 +66,9 @@ func New(opts Options) *Judge {
 func (j *Judge) Reading(r event.RDMA) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
-	j.devices = indexDevices(r.Ports)
-	if r.QueuePairsNS == 0 || r.QueuePairsNS != j.pairs.listedNS {
-		j.pairs = indexPairs(&r)
+	j.latest.devices = indexDevices(r.Ports)
+	if r.QueuePairsNS == 0 || r.QueuePairsNS != j.latest.pairs.listedNS {
+		j.latest.pairs = indexPairs(&r)
 		j.resets.list(&r)
 	}
 }
@@ -76,7 +85,9 @@ type memory struct {
 	// reasonNS is the list of queue pairs that reason was concluded from.
 	reasonNS int64
 	at       place
-	claims   []claim
+	// claims were made by the sockets in judged, in the last round.
+	claims []claim
+	judged map[socketKey]bool
 }
 
 type socketKey struct {
@@ -110,9 +121,9 @@ func (j *Judge) memory(nowNS int64, name string) *memory {
 	return m
 }
 
-// connected takes the established sockets of now, forgets what was known of
-// connections that ended, and returns those of before.
-func (m *memory) connected(facts legs.Facts) (before map[socketKey]bool) {
+// connected takes the established sockets of now, and forgets what was known
+// of connections that ended.
+func (m *memory) connected(facts legs.Facts) {
 	now := make(map[socketKey]bool, len(facts.Sockets))
 	lives := false
 	for i := range facts.Sockets {
@@ -126,8 +137,7 @@ func (m *memory) connected(facts legs.Facts) (before map[socketKey]bool) {
 	if !lives {
 		m.known, m.reason, m.reasonNS = "", "", 0
 	}
-	before, m.sockets = m.sockets, now
-	return before
+	m.sockets = now
 }
 
 // Join settles the transport of a leg that TCP says to carry payload or to be
@@ -136,9 +146,13 @@ func (m *memory) connected(facts legs.Facts) (before map[socketKey]bool) {
 func (j *Judge) Join(nowNS int64, facts legs.Facts, leg *event.Leg) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
+	if nowNS != j.roundNS {
+		j.roundNS, j.state = nowNS, j.latest
+	}
 	m := j.memory(nowNS, leg.Name)
-	before := m.connected(facts)
-	m.claims = nil
+	m.connected(facts)
+	before := m.judged
+	m.claims, m.judged = nil, nil
 	leg.RDMADevice, leg.RDMAPort, leg.QueuePairs = "", 0, nil
 
 	at := j.devices.home(leg.Local, leg)
@@ -151,6 +165,7 @@ func (j *Judge) Join(nowNS int64, facts legs.Facts, leg *event.Leg) {
 	leg.RDMADevice, leg.RDMAPort = m.at.device, m.at.port
 	leg.QueuePairs = j.pairs.of(leg.PID, m.at)
 	result := j.judge(nowNS, facts, leg, m, before)
+	m.judged = m.sockets
 	switch leg.Transport {
 	case event.TransportTCP, event.TransportIdle:
 	case event.TransportUnknown:

@@ -237,6 +237,52 @@ func TestExpectations(t *testing.T) {
 		"w1", "tcp mlx4_0/1", "w2", "fallback no_queue_pair mlx4_0/1", "w3", "tcp no_gid", "w4", "tcp")}})
 }
 
+// TestFirstReading comes between two rounds, or in one: no leg takes the queue
+// pair of another one that has not been heard yet.
+func TestFirstReading(t *testing.T) {
+	sockets := []sock{{peer: "1"}, {peer: "2", payload: mega}}
+	r := event.RDMA{Ports: cards(), QueuePairs: pairsOf("mlx4_0/1 RTS"), QueuePairsNS: seconds(1)}
+	for range 20 { // the order of legs is that of a map
+		w := newWorld(Options{}, nil)
+		list := []event.TCPSocket{sockets[0].event(), sockets[1].event()}
+		for at := range 4 {
+			if at == 1 {
+				w.judge.Reading(r)
+			}
+			w.table.Update(seconds(float64(at)), list, []legs.NetnsInfo{hostNet})
+		}
+		for _, l := range w.table.Legs() {
+			if l.Name == "w1" && l.Transport != event.TransportRDMA || l.Name == "w2" && l.Transport != event.TransportFallback {
+				t.Fatalf("%s %s", l.Name, l.Transport)
+			}
+		}
+	}
+	// In the middle of a round.
+	j := New(Options{})
+	facts := func(s sock) legs.Facts {
+		e := s.event()
+		return legs.Facts{Sockets: []legs.SocketFacts{{TCPSocket: e, Settled: true, Age: time.Hour, Payload: s.payload}}}
+	}
+	for round := range 4 {
+		now := seconds(float64(10 + round))
+		one := event.Leg{Name: "w1", Local: addr(port1), Transport: event.TransportIdle, PID: engine}
+		two := event.Leg{Name: "w2", Local: addr(port1), Transport: event.TransportTCP, PID: engine}
+		if round%2 == 1 {
+			j.Join(now, facts(sockets[1]), &two)
+		}
+		j.Join(now, facts(sockets[0]), &one)
+		if round == 0 {
+			j.Reading(r)
+		}
+		if round%2 == 0 {
+			j.Join(now, facts(sockets[1]), &two)
+		}
+		if two.Transport == event.TransportRDMA || (round == 3 && (one.Transport != event.TransportRDMA || two.Transport != event.TransportFallback)) {
+			t.Errorf("round %d: %s, %s", round, one.Transport, two.Transport)
+		}
+	}
+}
+
 // TestHub is five legs over two cards, of which two are on TCP.
 func TestHub(t *testing.T) {
 	sockets := []sock{

@@ -47,7 +47,8 @@ const (
 )
 
 // judge concludes from a leg's settled sockets, and notes what they claim. One
-// socket in fallback makes the leg. before holds its sockets of the last time.
+// socket in fallback makes the leg. before holds its sockets that the round before has
+// judged.
 func (j *Judge) judge(nowNS int64, facts legs.Facts, leg *event.Leg, m *memory, before map[socketKey]bool) verdict {
 	var result verdict
 	found := false
@@ -112,8 +113,8 @@ type connection struct {
 	known   event.Transport // of its leg
 	quiet   bool            // no byte either way for Options.Settling
 	carried bool            // payload beyond a handshake
-	// seen: it was there when all legs were judged the last time, so that
-	// whoever else may claim its queue pair has done so.
+	// seen: it was judged in the round before, so that whoever else may claim
+	// its queue pair has done so.
 	seen    bool
 	sinceNS int64 // it was established at the latest
 }
