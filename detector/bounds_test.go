@@ -25,7 +25,7 @@ func TestTablesAreBounded(t *testing.T) {
 		d.Connection(event.Connection{Leg: "leg-1", EndNS: now})
 		if i%100 == 0 {
 			d.Request(event.Request{
-				ID: fmt.Sprint(i), Source: "s", Model: fmt.Sprintf("model-%d", i/100%200), EndNS: now, StartNS: now - 1e9, FirstTokenNS: now - 9e8,
+				ID: fmt.Sprint(i), Source: "s", Model: fmt.Sprintf("model-%d", i/100%2*(i/100%200)), EndNS: now, StartNS: now - 1e9, FirstTokenNS: now - 9e8,
 				GeneratedTokens: 1 << (3 + i/100%14), PromptTokens: 1 << (i / 100 % 20), DecodeRate: 10, PrefillRate: 100, Concurrency: float64(i / 100 % 40), Outcome: event.OutcomeOK,
 			})
 		}
@@ -38,7 +38,7 @@ func TestTablesAreBounded(t *testing.T) {
 	if s.Legs != c.MaxLegs+1 || s.Models != c.MaxModels || s.Strata != c.MaxStrata || s.Exchanges > c.MaxRecords || s.Pending > c.MaxPending {
 		t.Errorf("beyond the bounds: %+v", s)
 	}
-	if s.LegsOverflow == 0 || s.ModelsOverflow == 0 || s.StrataOverflow == 0 || s.PendingOverflow == 0 {
+	if s.LegsOverflow == 0 || s.ModelsFreed == 0 || s.StrataOverflow == 0 || s.PendingOverflow == 0 {
 		t.Errorf("what did not fit was not counted: %+v", s)
 	}
 	for _, l := range d.store.legs.all {

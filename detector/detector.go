@@ -29,11 +29,14 @@ type modelKey struct{ source, model string }
 // model is what is kept of one model at one source.
 type model struct {
 	decode, prefill series
+	used            uint64 // Stats.Requests at its last request
 }
 
 // Stats counts what the detector could not keep or use.
 type Stats struct {
 	Requests, Canceled, Duplicates uint64
+	// Freed models and legs made room for others: the least recently used.
+	ModelsFreed, LegsFreed uint64
 	// Overflow by table: what did not fit.
 	ModelsOverflow, StrataOverflow, LegsOverflow, QueuesOverflow, PendingOverflow uint64
 	// Ahead counts requests that ended in the future: their times are ignored.
@@ -56,7 +59,9 @@ func New(c Config) *Detector {
 		models: make(map[modelKey]*model),
 		none:   map[string]float64{},
 	}
-	d.store = store{cfg: &d.cfg, legs: legTable{byName: make(map[string]*leg), max: d.cfg.MaxLegs}}
+	d.store = store{cfg: &d.cfg, legs: legTable{
+		byName: make(map[string]*leg), max: d.cfg.MaxLegs, idleNS: int64(d.cfg.SumSpan), freed: d.forgetLeg,
+	}}
 	return d
 }
 
@@ -136,6 +141,7 @@ type Output struct {
 // Advance moves event time on and judges every request that ended Hold before.
 func (d *Detector) Advance(nowNS int64) Output {
 	d.nowNS = max(d.nowNS, nowNS)
+	d.store.legs.nowNS = d.nowNS
 	out := d.judgeUntil(d.nowNS - int64(d.cfg.Hold))
 	d.store.calm = !d.suspicious()
 	d.store.age(d.nowNS)
@@ -175,23 +181,60 @@ func (d *Detector) suspicious() bool {
 	return false
 }
 
-// model finds or makes the model of a request; nil beyond MaxModels.
-func (d *Detector) model(r *event.Request) *model {
+// model finds the model of a request. Only a request that can be learned from
+// makes one, so that names in failed requests, which clients choose, take no
+// place. It is nil while there is none.
+func (d *Detector) model(r *event.Request, learnable bool) *model {
 	key := modelKey{r.Source, r.Model}
-	if m := d.models[key]; m != nil {
-		return m
+	m := d.models[key]
+	if m == nil {
+		if !learnable {
+			return nil
+		}
+		if len(d.models) >= d.cfg.MaxModels && !d.freeModel() {
+			d.stats.ModelsOverflow++
+			return nil
+		}
+		m = &model{
+			decode:  newSeries(r.Source, r.Model, event.PhaseDecode),
+			prefill: newSeries(r.Source, r.Model, event.PhasePrefill),
+		}
+		d.models[key] = m
+		d.order = append(d.order, m)
 	}
-	if len(d.models) >= d.cfg.MaxModels {
-		d.stats.ModelsOverflow++
-		return nil
-	}
-	m := &model{
-		decode:  newSeries(r.Source, r.Model, event.PhaseDecode),
-		prefill: newSeries(r.Source, r.Model, event.PhasePrefill),
-	}
-	d.models[key] = m
-	d.order = append(d.order, m)
+	m.used = d.stats.Requests
 	return m
+}
+
+// freeModel forgets the least recently used model that has no open episode.
+func (d *Detector) freeModel() bool {
+	at := -1
+	for i, m := range d.order {
+		if !m.decode.episode.open && !m.prefill.episode.open && (at < 0 || m.used < d.order[at].used) {
+			at = i
+		}
+	}
+	if at < 0 {
+		return false
+	}
+	m := d.order[at]
+	d.strata -= len(m.decode.strata) + len(m.prefill.strata)
+	delete(d.models, modelKey{m.decode.source, m.decode.model})
+	d.order = slices.Delete(d.order, at, at+1)
+	d.stats.ModelsFreed++
+	return true
+}
+
+// forgetLeg drops what is kept of a leg outside the table of legs.
+func (d *Detector) forgetLeg(l *leg) {
+	d.store.turns -= l.turns.n
+	for _, m := range d.order {
+		for _, s := range []*series{&m.decode, &m.prefill} {
+			for _, st := range s.strata {
+				st.refs.forget(l)
+			}
+		}
+	}
 }
 
 // Adopt makes the coming regime of a model the new normal: its baselines warm
@@ -283,6 +326,7 @@ func (d *Detector) Correlations() []event.Correlation {
 // Stats returns the counters.
 func (d *Detector) Stats() Stats {
 	s := d.stats
+	s.LegsFreed = d.store.legs.freedCount
 	s.LegsOverflow, s.ExchangesUnusable, s.SumsLost = d.store.legs.overflow, d.store.lostTurns, d.store.lostSlots
 	s.Models, s.Strata, s.Legs = len(d.models), d.strata, len(d.store.legs.all)
 	s.Queues, s.QueuesOverflow = len(d.drops.queues), d.drops.overflow

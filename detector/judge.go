@@ -14,10 +14,10 @@ func (d *Detector) judge(r *event.Request, out *Output) {
 		return
 	}
 	inFlight := d.queue.concurrency(r, int64(d.cfg.Hold))
-	m := d.model(r)
 	failed := r.Outcome == event.OutcomeError || r.Outcome == event.OutcomeTimeout
 
-	v := decodeView(r, &d.cfg)
+	v, pre := decodeView(r, &d.cfg), prefillView(r, &d.cfg)
+	m := d.model(r, r.Outcome == event.OutcomeOK && (v.judgeable() || pre.judgeable()))
 	if failed {
 		v = failedView(r, &d.cfg)
 	}
@@ -26,12 +26,12 @@ func (d *Detector) judge(r *event.Request, out *Output) {
 		decode, prefill = &m.decode, &m.prefill
 	}
 	d.judgePhase(decode, &v, r, inFlight, failed, out)
-	v = prefillView(r, &d.cfg)
-	d.judgePhase(prefill, &v, r, inFlight, false, out)
+	d.judgePhase(prefill, &pre, r, inFlight, false, out)
 }
 
 // judgePhase appends the row of one phase, learns from it and moves the
-// episode on. s is nil for a model beyond the table's bound.
+// episode on. s is nil for a model
+// that nothing was learned of yet, or beyond the table's bound.
 func (d *Detector) judgePhase(s *series, v *phaseView, r *event.Request, inFlight float64, failed bool, out *Output) {
 	row := event.Row{
 		ID: r.ID, Source: r.Source, Model: r.Model, Condition: r.Condition, Phase: v.phase, Outcome: r.Outcome,
@@ -44,11 +44,10 @@ func (d *Detector) judgePhase(s *series, v *phaseView, r *event.Request, inFligh
 		s.expire(r.EndNS, &d.cfg)
 		basis, baseline = s.basis(key, &d.cfg)
 	}
-	judgeable := v.rate > 0 && !v.tooShort
 	if v.rate > 0 {
 		row.Rate = d.slab.float(v.rate)
 	}
-	if judgeable && baseline > 0 {
+	if v.judgeable() && baseline > 0 {
 		row.Baseline = d.slab.float(baseline)
 		row.R = d.slab.float(v.rate / baseline)
 	}
@@ -62,7 +61,7 @@ func (d *Detector) judgePhase(s *series, v *phaseView, r *event.Request, inFligh
 		row.Verdict = event.VerdictOK
 	}
 	if s != nil {
-		if judgeable && row.Verdict != event.VerdictSlow && r.Outcome == event.OutcomeOK {
+		if v.judgeable() && row.Verdict != event.VerdictSlow && r.Outcome == event.OutcomeOK {
 			d.accept(s, v, key, r.EndNS)
 		}
 		d.follow(s, &row, out)

@@ -1,6 +1,8 @@
 package detector
 
 import (
+	"slices"
+
 	"grayfail/event"
 )
 
@@ -9,6 +11,7 @@ type leg struct {
 	name string
 	// collective legs stand for several that did not fit: never named.
 	collective bool
+	usedNS     int64 // event time when it was last heard of
 
 	turns   turnRing
 	sums    sumRing
@@ -59,11 +62,19 @@ type legTable struct {
 	max      int
 	overflow uint64
 	last     *leg // exchanges come in runs of one leg
+
+	// nowNS is event time. In a full table the least recently used leg makes
+	// room for a new one, if nothing was heard of it for idleNS: more legs than
+	// max that are all in use would else push each other out for ever.
+	nowNS, idleNS int64
+	freed         func(*leg)
+	freedCount    uint64
 }
 
 // get finds or makes the leg; nil for the empty name.
 func (t *legTable) get(name string) *leg {
 	if t.last != nil && t.last.name == name {
+		t.last.usedNS = t.nowNS
 		return t.last
 	}
 	l := t.byName[name]
@@ -72,7 +83,7 @@ func (t *legTable) get(name string) *leg {
 			return nil
 		}
 		collective := name == otherLeg
-		if len(t.all) >= t.max && !collective {
+		if len(t.all) >= t.max && !collective && !t.free() {
 			t.overflow++
 			return t.get(otherLeg)
 		}
@@ -80,8 +91,33 @@ func (t *legTable) get(name string) *leg {
 		t.byName[name] = l
 		t.all = append(t.all, l)
 	}
+	l.usedNS = t.nowNS
 	t.last = l
 	return l
+}
+
+// free forgets the least recently used leg if it is idle.
+func (t *legTable) free() bool {
+	var oldest *leg
+	for _, l := range t.all {
+		if l.usedNS == 0 { // from before time began
+			l.usedNS = t.nowNS
+		}
+		if !l.collective && (oldest == nil || l.usedNS < oldest.usedNS) {
+			oldest = l
+		}
+	}
+	if oldest == nil || t.nowNS-oldest.usedNS < t.idleNS {
+		return false
+	}
+	delete(t.byName, oldest.name)
+	t.all = slices.DeleteFunc(t.all, func(l *leg) bool { return l == oldest })
+	if t.last == oldest {
+		t.last = nil
+	}
+	t.freedCount++
+	t.freed(oldest)
+	return true
 }
 
 // resend is one retransmit that this host saw itself.

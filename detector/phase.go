@@ -25,6 +25,9 @@ type phaseView struct {
 	context, output int
 }
 
+// judgeable says whether the phase can be compared and learned from.
+func (v *phaseView) judgeable() bool { return v.rate > 0 && !v.tooShort }
+
 // decodeView reads the decode phase: from the first token to the end.
 func decodeView(r *event.Request, c *Config) phaseView {
 	v := phaseView{

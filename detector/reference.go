@@ -1,6 +1,9 @@
 package detector
 
-import "math/bits"
+import (
+	"math/bits"
+	"slices"
+)
 
 // class groups exchanges of one leg that do the same thing: the size of the
 // request and of the reply in powers of two. Its reference is the median of
@@ -166,6 +169,10 @@ func (r *legReferences) perToken(l *leg) float64 {
 	}
 	column := ref.ring
 	return float64(medianOf(column[:min(ref.n, referenceSamples)]))
+}
+
+func (r *legReferences) forget(l *leg) {
+	r.legs = slices.DeleteFunc(r.legs, func(ref legReference) bool { return ref.leg == l })
 }
 
 func (r *legReferences) clear() { r.requests, r.legs = 0, r.legs[:0] }
