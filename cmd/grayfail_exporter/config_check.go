@@ -4,9 +4,12 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"net/netip"
 	"net/url"
 	"slices"
 	"strings"
+	"unicode"
+	"unicode/utf8"
 
 	"grayfail/internal/strictyaml"
 )
@@ -104,6 +107,8 @@ func (c *config) checkProxies(bad badFunc) {
 		u, err := url.Parse(p.Upstream)
 		if err != nil || (u.Scheme != "http" && u.Scheme != "https") || u.Host == "" || u.RawQuery != "" || u.Fragment != "" {
 			bad(field+".upstream", "%q is not http://host:port or https://host:port", p.Upstream)
+		} else if isSelf(p.Listen, u) {
+			bad(field+".upstream", "%s is this proxy itself: a request would go round in it", p.Upstream)
 		}
 		if p.RequestTimeout == 0 {
 			p.RequestTimeout = defaultRequestTimeout
@@ -134,6 +139,39 @@ func (c *config) checkSources(bad badFunc) {
 	}
 }
 
+// isSelf reports whether upstream leads back to listen, as far as the two say:
+// the same port, and the same address or one of this host. One request would
+// open connections until no descriptor is left.
+func isSelf(listen string, upstream *url.URL) bool {
+	host, port, err := net.SplitHostPort(listen)
+	if err != nil || port == "0" || port != upstream.Port() {
+		return false
+	}
+	to := upstream.Hostname()
+	if host == to {
+		return true
+	}
+	from, there := hostAddr(host), hostAddr(to)
+	return there.IsLoopback() && from.IsUnspecified() || there.IsUnspecified() && from.IsLoopback() ||
+		there.IsUnspecified() && from.IsUnspecified() || there.IsLoopback() && from == there
+}
+
+// hostAddr is the address of a host without asking a resolver; other names
+// have none.
+func hostAddr(host string) netip.Addr {
+	switch host {
+	case "":
+		return netip.IPv6Unspecified()
+	case "localhost":
+		return netip.AddrFrom4([4]byte{127, 0, 0, 1})
+	}
+	addr, err := netip.ParseAddr(host)
+	if err != nil {
+		return netip.Addr{}
+	}
+	return addr
+}
+
 // checkName guards a source's name: it becomes the label "source".
 func checkName(bad badFunc, field, name string, used map[string]bool) {
 	switch {
@@ -156,7 +194,7 @@ func checkListen(bad badFunc, field, addr string) {
 }
 
 func plainName(s string) bool {
-	return len(s) <= 64 && !strings.ContainsFunc(s, func(r rune) bool { return r < ' ' || r == 0x7f || r == 0xfffd })
+	return len(s) <= 64 && !strings.ContainsFunc(s, func(r rune) bool { return !unicode.IsPrint(r) || r == utf8.RuneError })
 }
 
 // prefixLines puts the file in front of each joined problem.
