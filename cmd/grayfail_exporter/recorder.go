@@ -4,10 +4,13 @@ import (
 	"bytes"
 	"compress/gzip"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"os"
 	"strings"
 	"sync/atomic"
+
+	"golang.org/x/sys/unix"
 
 	"grayfail/event"
 )
@@ -28,16 +31,43 @@ type recorder struct {
 // newRecorder opens path; a recording that is there is continued, so that a
 // restart loses nothing (gzip readers take several members as one stream).
 func newRecorder(path string, maxBytes int64) (*recorder, error) {
-	f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_APPEND, 0o600)
+	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE|os.O_APPEND, 0o600)
 	if err != nil {
 		return nil, fmt.Errorf("--record: %w", err)
 	}
-	info, err := f.Stat()
-	if err != nil {
+	r := &recorder{file: f, gzip: strings.HasSuffix(path, ".gz"), max: maxBytes}
+	if err := r.take(); err != nil {
 		_ = f.Close()
-		return nil, fmt.Errorf("--record: %w", err)
+		return nil, fmt.Errorf("--record: %s: %w", path, err)
 	}
-	return &recorder{file: f, gzip: strings.HasSuffix(path, ".gz"), size: info.Size(), max: maxBytes}, nil
+	return r, nil
+}
+
+// take makes sure that nobody else writes the file, whose sizes and records
+// would be mixed up, and that a line can begin at its end.
+func (r *recorder) take() error {
+	info, err := r.file.Stat()
+	if err != nil {
+		return err
+	}
+	if r.size = info.Size(); !info.Mode().IsRegular() {
+		return nil // a pipe or a device: nothing to continue
+	}
+	err = unix.Flock(int(r.file.Fd()), unix.LOCK_EX|unix.LOCK_NB)
+	if errors.Is(err, unix.EWOULDBLOCK) {
+		return errors.New("another process records to it")
+	}
+	if r.size == 0 || r.gzip {
+		return nil // a file system without locks is no reason to refuse
+	}
+	last := make([]byte, 1)
+	if _, err := r.file.ReadAt(last, r.size-1); err != nil {
+		return err
+	}
+	if last[0] != '\n' { // cut by a power failure, or written by others
+		r.lines.WriteByte('\n')
+	}
+	return nil
 }
 
 // write appends one record. A nil recorder records nothing.

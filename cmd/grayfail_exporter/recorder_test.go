@@ -125,13 +125,13 @@ func TestRecorderLeavesWholeRecords(t *testing.T) {
 		killed.write(&event.Request{ID: "kept", Model: "m", EndNS: 11, DecodeRate: 3, Outcome: event.OutcomeOK})
 		killed.flush()
 		killed.write(&event.Request{ID: "lost", Model: "m", EndNS: 12, DecodeRate: 3, Outcome: event.OutcomeOK})
+		_ = killed.file.Close()
 		record(t, path, 1<<20, &event.Request{ID: "after", Model: "m", EndNS: 13, DecodeRate: 3, Outcome: event.OutcomeOK})
 		var out, errs strings.Builder
 		code := run(t.Context(), []string{"replay", "--json", path}, &out, &errs)
 		if code != exitOK || errs.Len() > 0 || !strings.Contains(out.String(), `"kept"`) || !strings.Contains(out.String(), `"after"`) {
 			t.Errorf("%s: exit %d %s %s", name, code, &errs, &out)
 		}
-		_ = killed.file.Close()
 	}
 }
 
@@ -139,4 +139,33 @@ func TestRecorderNeedsAFileItCanOpen(t *testing.T) {
 	if _, err := newRecorder(t.TempDir(), 1<<20); err == nil || !strings.Contains(err.Error(), "--record: ") {
 		t.Errorf("a folder as recording: %v", err)
 	}
+}
+
+func TestRecorderBeginsANewLineAfterACutOne(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "r.jsonl")
+	if err := os.WriteFile(path, []byte(`{"model":"m","decode_to`), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	record(t, path, 1<<20, &event.Request{ID: "after", Model: "m", EndNS: 11, DecodeRate: 3, Outcome: event.OutcomeOK})
+	var out, errs strings.Builder
+	run(t.Context(), []string{"replay", "--json", path}, &out, &errs)
+	if !strings.Contains(out.String(), `"after"`) || strings.Count(errs.String(), "\n") != 1 {
+		t.Errorf("%s %s", &errs, &out)
+	}
+}
+
+// TestOneRecorderAFile: two exporters would put their lines into each other's.
+func TestOneRecorderAFile(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "r.jsonl")
+	first, err := newRecorder(path, 1<<20)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := newRecorder(path, 1<<20); err == nil || !strings.Contains(err.Error(), "another process") {
+		t.Errorf("second recorder: %v", err)
+	}
+	if err := first.close(); err != nil {
+		t.Fatal(err)
+	}
+	record(t, path, 1<<20)
 }
