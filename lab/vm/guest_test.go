@@ -6,6 +6,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"grayfail/internal/testkit"
 	"grayfail/lab/vm"
@@ -20,12 +21,14 @@ const failing = "./lab/vm/testdata/failing"
 // in it.
 func TestGuest(t *testing.T) {
 	outcome, remove, err := vm.Boot(t.Context(), vm.Job{
-		Programs: map[string]string{"VM_AGENT": "./lab/vm/rdmalab/agent"},
+		Programs: map[string]string{"VM_AGENT": "./lab/vm/rdmalab/agent", "VM_EXPORTER": "./cmd/grayfail_exporter"},
+		Timeout:  6 * time.Minute,
 		Steps: []vm.Step{
 			{Package: failing},
 			{Package: "./lab/vm/rdmalab"},
 			{Package: "./collector/rdma/nldev"},
 			{Package: "./collector/rdma"},
+			{Package: "./cmd/grayfail_exporter"},
 		},
 	})
 	if err != nil {
