@@ -123,6 +123,10 @@ func (d *Detector) suspects(l *ledger, v *phaseView) []suspectLeg {
 // connectSlackNS is how long after a connection failed the request may end.
 const connectSlackNS = int64(5e9)
 
+// repeatedFailures of connections make a path dead though the request was
+// answered: a single one is what a restart, or loss, leaves.
+const repeatedFailures = 2
+
 // deadPath: connections to the peer fail, or an exchange stays open past its
 // limit, on one leg only.
 func (d *Detector) deadPath(row *event.Row, v *phaseView, l *ledger) (finding, bool) {
@@ -131,22 +135,20 @@ func (d *Detector) deadPath(row *event.Row, v *phaseView, l *ledger) (finding, b
 	}
 	var dead []*leg
 	var detail string
+	answered := row.Outcome == event.OutcomeOK
 	for _, leg := range d.store.legs.all {
-		share := 0.0
-		for i := range l.terms {
-			if l.terms[i].leg == leg {
-				share = l.share(&l.terms[i])
-			}
-		}
-		if row.Outcome == event.OutcomeOK && share < d.cfg.Cause.ExamineShare {
+		failures := leg.failed.count(v.startNS-connectSlackNS, v.endNS+connectSlackNS)
+		hung := leg.turns.hung(v.startNS, v.endNS, int64(d.cfg.Cause.DeadAfter))
+		if failures == 0 && hung == 0 || answered && hung == 0 && failures < repeatedFailures {
 			continue
 		}
-		if n := leg.failed.count(v.startNS-connectSlackNS, v.endNS+connectSlackNS); n > 0 {
-			dead = append(dead, leg)
-			detail = fmt.Sprintf("%d connections failed", n)
-		} else if hung := leg.turns.hung(v.startNS, v.endNS, int64(d.cfg.Cause.DeadAfter)); hung > 0 {
-			dead = append(dead, leg)
-			detail = fmt.Sprintf("an exchange is open for %.1f s without an answer", float64(hung)/1e9)
+		if answered && !d.deadlyLate(leg, l, v, hung > 0) {
+			continue
+		}
+		dead = append(dead, leg)
+		detail = fmt.Sprintf("an exchange is open for %.1f s without an answer", float64(hung)/1e9)
+		if failures > 0 {
+			detail = fmt.Sprintf("%d connections failed", failures)
 		}
 	}
 	switch len(dead) {
@@ -159,6 +161,18 @@ func (d *Detector) deadPath(row *event.Row, v *phaseView, l *ledger) (finding, b
 		return finding{cause: event.CauseDeadPath, leg: dead[0].name, detail: detail}, true
 	}
 	return finding{cause: event.CauseCommon, detail: fmt.Sprintf("%d legs are dead, the last one: %s", len(dead), detail)}, true
+}
+
+// deadlyLate: a dead path that did not stop the request holds a good part of
+// its excess, and loss that was seen does not explain it: then connections fail
+// for that reason too.
+func (d *Detector) deadlyLate(leg *leg, l *ledger, v *phaseView, hung bool) bool {
+	for _, s := range d.suspects(l, v) {
+		if s.leg == leg {
+			return hung || !s.says.hard() || judgeLeg(&s, &d.cfg.Cause).cause != event.CauseLoss
+		}
+	}
+	return false
 }
 
 // fallback: the leg with most of the excess left RDMA, and the baseline is

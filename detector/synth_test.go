@@ -176,6 +176,7 @@ func TestCauses(t *testing.T) {
 		// more records of the fault's time
 		more    func(g *engine, startNS int64) []event.Record
 		outcome event.Outcome
+		refused int // connections of b that failed
 		cause   event.Cause
 		leg     string
 	}{
@@ -209,8 +210,15 @@ func TestCauses(t *testing.T) {
 			}
 		}, cause: event.CauseDelay, leg: "b"},
 		{name: "a hung leg", fault: hung, setup: func(g *engine) { g.tokens = 1 }, outcome: event.OutcomeTimeout, cause: event.CauseDeadPath, leg: "b"},
-		{name: "connections refused", fault: late(0), outcome: event.OutcomeError, cause: event.CauseDeadPath, leg: "b",
-			more: func(_ *engine, startNS int64) []event.Record { return nil }},
+		{name: "connections refused", outcome: event.OutcomeError, refused: 1, cause: event.CauseDeadPath, leg: "b"},
+		{name: "connections refused again and again, and still an answer", fault: func(leg int, e *event.Exchange) {
+			if leg == 1 {
+				times(8)(e)
+			}
+		}, refused: 2, cause: event.CauseDeadPath, leg: "b"},
+		{name: "a slow path, and one connection that failed", fault: late(12 * time.Millisecond), refused: 1, cause: event.CauseDelay, leg: "b"},
+		{name: "a lossy path, and one connection that failed", fault: lossy, refused: 1, cause: event.CauseLoss, leg: "b"},
+		{name: "a lossy path, and connections that failed of it", fault: lossy, refused: 3, cause: event.CauseLoss, leg: "b"},
 		{name: "a queue drops, nothing else is seen", fault: func(leg int, e *event.Exchange) {
 			if leg == 1 && e.SendNS%5 == 0 {
 				e.Duration, e.FirstByte = e.Duration+215*time.Millisecond, e.FirstByte+215*time.Millisecond
@@ -256,7 +264,7 @@ func TestCauses(t *testing.T) {
 					r.Outcome = c.outcome
 				}
 			}
-			if c.name == "connections refused" {
+			for range c.refused {
 				d.Connection(event.Connection{Leg: "b", StartNS: start, EndNS: start})
 			}
 			if c.more != nil {
