@@ -1,8 +1,11 @@
 package detector
 
 import (
+	"fmt"
 	"math"
 	"testing"
+
+	"grayfail/event"
 )
 
 func TestSpearman(t *testing.T) {
@@ -75,5 +78,41 @@ func TestCorrelateMissingEvidence(t *testing.T) {
 	}
 	if got[0].Rho > -0.99 || got[1].Rho > -0.9 {
 		t.Errorf("%+v, want both strongly negative", got)
+	}
+}
+
+// Two sources of one model give one correlation for each leg and evidence: that
+// of the source with more requests, of equals that of the first by name.
+func TestCorrelationsOfTwoSources(t *testing.T) {
+	for _, c := range []struct {
+		first, second string // in order of appearance
+		n             [2]int
+		n0            int
+		rising        bool // as the retransmits of "first" go with r
+	}{
+		{"a", "b", [2]int{20, 12}, 20, true},
+		{"a", "b", [2]int{12, 20}, 20, false},
+		{"b", "a", [2]int{15, 15}, 15, false},
+		{"a", "b", [2]int{15, 15}, 15, true},
+	} {
+		d := New(DefaultConfig())
+		for k, source := range []string{c.first, c.second} {
+			m := &model{decode: newSeries(source, "m", event.PhaseDecode)}
+			d.order = append(d.order, m)
+			for i := range c.n[k] {
+				sc := m.decode.scores.slot(64)
+				sc.R = float64(i)
+				sc.Evidence = []Evidence{{Leg: "leg", Retransmits: i, DropFraction: -1}}
+				if k == 1 {
+					sc.R = -sc.R
+				}
+			}
+		}
+		for range 2 { // computed, and from the cache
+			got := d.Correlations()
+			if len(got) != 1 || got[0].N != c.n0 || (got[0].Rho > 0) != c.rising || got[0].Model != "m" {
+				t.Errorf("%s: %+v, want one of %d, rising %v", fmt.Sprint(c.first, c.second, c.n), got, c.n0, c.rising)
+			}
+		}
 	}
 }

@@ -306,9 +306,18 @@ func (d *Detector) Episodes() []event.Episode {
 }
 
 // Correlations returns the rank correlations of each model's newest decode
-// phases. They are computed again only when something was judged since.
+// phases, one for each model, leg and evidence: of several sources of a model
+// the one with most requests, of equals the first by name. Rates of two sources
+// are not ranked together, they may differ by more than any fault. They are
+// computed again only when something was judged since.
 func (d *Detector) Correlations() []event.Correlation {
+	type key struct{ model, leg, evidence string }
+	type place struct {
+		at     int
+		source string
+	}
 	var out []event.Correlation
+	seen := make(map[key]place)
 	for _, m := range d.order {
 		s := &m.decode
 		if s.scores.fresh {
@@ -318,7 +327,18 @@ func (d *Detector) Correlations() []event.Correlation {
 				s.scores.cached[i].Model = s.model
 			}
 		}
-		out = append(out, s.scores.cached...)
+		for _, c := range s.scores.cached {
+			k := key{c.Model, c.Leg, c.Evidence}
+			p, twice := seen[k]
+			switch {
+			case !twice:
+				seen[k] = place{len(out), s.source}
+				out = append(out, c)
+			case cmp.Or(cmp.Compare(out[p.at].N, c.N), cmp.Compare(s.source, p.source)) < 0:
+				out[p.at] = c
+				seen[k] = place{p.at, s.source}
+			}
+		}
 	}
 	return out
 }
