@@ -41,6 +41,10 @@ type Stats struct {
 	ModelsOverflow, StrataOverflow, LegsOverflow, QueuesOverflow, PendingOverflow uint64
 	// Ahead counts requests that ended in the future: their times are ignored.
 	Ahead uint64
+	// EventsAhead were more than an hour in the future, and are lost. Rebased
+	// counts steps back of the clock that made the detector start its line of
+	// time anew.
+	EventsAhead, Rebased uint64
 	// ExchangesUnusable had no leg or no plausible times, or did not fit.
 	ExchangesUnusable uint64
 	// SumsLost are 100 ms sums that made room for newer ones.
@@ -94,12 +98,16 @@ const maxAheadNS = int64(60e9)
 
 // Exchange takes one exchange, or a look at one that is still open: a later
 // one with the same leg, socket and send time replaces it.
-func (d *Detector) Exchange(e event.Exchange) { d.store.add(&e) }
+func (d *Detector) Exchange(e event.Exchange) {
+	if !d.ahead(e.SendNS) && !d.ahead(e.SendNS+int64(min(e.Duration, math.MaxInt64/4))) {
+		d.store.add(&e)
+	}
+}
 
 // Retransmit takes one retransmit. What another host saw is ignored: the
 // answers must hold from the coordinator's view alone.
 func (d *Detector) Retransmit(r event.Retransmit) {
-	if r.Side == event.SideWorker || r.TimeNS <= 0 {
+	if r.Side == event.SideWorker || r.TimeNS <= 0 || d.ahead(r.TimeNS) {
 		return
 	}
 	if l := d.store.legs.get(r.Leg); l != nil {
@@ -109,7 +117,7 @@ func (d *Detector) Retransmit(r event.Retransmit) {
 
 // Connection takes the end of a connection.
 func (d *Detector) Connection(c event.Connection) {
-	if c.Established || c.Flow.Role == event.RoleServer || c.EndNS <= 0 {
+	if c.Established || c.Flow.Role == event.RoleServer || c.EndNS <= 0 || d.ahead(c.EndNS) {
 		return
 	}
 	if l := d.store.legs.get(c.Leg); l != nil {
@@ -118,10 +126,17 @@ func (d *Detector) Connection(c event.Connection) {
 }
 
 // Qdisc takes one reading of a queue.
-func (d *Detector) Qdisc(q event.Qdisc) { d.drops.read(&q) }
+func (d *Detector) Qdisc(q event.Qdisc) {
+	if !d.ahead(q.TimeNS) {
+		d.drops.read(&q)
+	}
+}
 
 // Leg takes a change of a leg's transport or device.
 func (d *Detector) Leg(c event.LegChange) {
+	if d.ahead(c.TimeNS) {
+		c.TimeNS = d.nowNS // the change is true all the same
+	}
 	if l := d.store.legs.get(c.Leg); l != nil {
 		l.setTransport(c)
 	}
@@ -138,11 +153,26 @@ type Output struct {
 	Opened, Closed []event.Episode
 }
 
+func (o *Output) add(more Output) {
+	if len(o.Rows) == 0 {
+		o.Rows = more.Rows
+	} else {
+		o.Rows = append(o.Rows, more.Rows...)
+	}
+	o.Requests, o.Scores = append(o.Requests, more.Requests...), append(o.Scores, more.Scores...)
+	o.Opened, o.Closed = append(o.Opened, more.Opened...), append(o.Closed, more.Closed...)
+}
+
 // Advance moves event time on and judges every request that ended Hold before.
+// Time does not go back by less than a minute; by more it starts anew.
 func (d *Detector) Advance(nowNS int64) Output {
+	var out Output
+	if nowNS > 0 && nowNS < d.nowNS-maxStepBackNS {
+		out = d.rebase(nowNS)
+	}
 	d.nowNS = max(d.nowNS, nowNS)
 	d.store.legs.nowNS = d.nowNS
-	out := d.judgeUntil(d.nowNS - int64(d.cfg.Hold))
+	out.add(d.judgeUntil(d.nowNS - int64(d.cfg.Hold)))
 	d.store.calm = !d.suspicious()
 	d.store.age(d.nowNS)
 	return out

@@ -237,6 +237,14 @@ func TestTimelines(t *testing.T) {
 			{n: 3, rate: 30, verdict: slow, state: frozen},
 			{n: 3, rate: 30, pause: 7 * time.Hour, verdict: slow, state: frozen, baseline: 100, episodes: "open 6/6"},
 		}},
+		{"the clock steps back by a day: baselines and episodes stay", []step{
+			{n: 20, rate: 100, verdict: unknownThenOK(10), state: ready},
+			{n: 1, rate: 90, pause: -24 * time.Hour, verdict: ok, state: ready, baseline: 100},
+			{n: 3, rate: 30, verdict: slow, state: frozen, episodes: "open 3/3"},
+			{n: 3, rate: 30, pause: -24 * time.Hour, verdict: slow, state: frozen, episodes: "open 6/6"},
+			{n: 10, rate: 90, verdict: ok, state: ready, episodes: "closed 6/6"},
+			{n: 1, rate: 80, pause: 7 * time.Hour, verdict: unknown}, // it expires by the new clock
+		}},
 		{"an episode ends when its load is gone to a stratum without baseline", []step{
 			{n: 10, rate: 100, verdict: unknown},
 			{n: 3, rate: 30, verdict: slow, episodes: "open 3/3"},
