@@ -16,13 +16,13 @@ import (
 // A rig is a log in a folder of its own, a clock, and what followers of it
 // found and kept, one follower after another.
 type rig struct {
-	t     *testing.T
-	path  string
-	now   time.Time
-	f     *Follower
-	found []string // task numbers in the order they were told
-	last  event.Request
-	kept  []byte
+	t       *testing.T
+	path    string
+	now     time.Time
+	f       *Follower
+	found   []string // task numbers in the order they were told
+	last    event.Request
+	kept    []byte
 	saveErr error
 }
 

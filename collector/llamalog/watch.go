@@ -53,8 +53,10 @@ func (w *watch) wait(ctx context.Context, d time.Duration) {
 			if w.names[e.Name] {
 				return
 			}
-		case <-errs: // an overflow: anything may have happened
-			return
+		case err := <-errs:
+			if err != nil { // an overflow: anything may have happened
+				return
+			}
 		}
 	}
 }
