@@ -88,6 +88,7 @@ func (s *server) serve(ctx context.Context) error {
 	case <-ctx.Done():
 		s.log.Info().Msg("stopping")
 	}
+	s.listening.Store(false) // not ready: whoever balances load looks elsewhere
 
 	// Sources first, then the judge that empties their queues, then the page.
 	stopHangup()

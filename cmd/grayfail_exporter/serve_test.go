@@ -5,7 +5,9 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"net"
 	"net/http"
+	"net/http/httptest"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -363,4 +365,48 @@ func TestEngineLogIsFollowed(t *testing.T) {
 		t.Fatal(err)
 	}
 	counted(e, fmt.Sprintf(" %d\n", n)) // of the new part alone
+}
+
+// TestNotReadyWhileStreamsDrain: whoever balances load must look elsewhere as
+// soon as the exporter stops, and not when the last stream has ended.
+func TestNotReadyWhileStreamsDrain(t *testing.T) {
+	arrived, released := make(chan struct{}), make(chan struct{})
+	release := sync.OnceFunc(func() { close(released) })
+	upstream := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {
+		close(arrived)
+		<-released
+	}))
+	defer upstream.Close()
+	defer release()
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	addr := listener.Addr().String()
+	_ = listener.Close()
+	e := startExporter(t, "--config.file", writeFile(t, fmt.Sprintf("requests: {proxies: [{name: p, listen: %q, upstream: %q}]}", addr, upstream.URL)))
+	answered := make(chan error, 1)
+	go func() {
+		resp, err := http.Get("http://" + addr + "/v1/models")
+		if err == nil {
+			_ = resp.Body.Close()
+		}
+		answered <- err
+	}()
+	<-arrived
+	stopped := make(chan int, 1)
+	go func() { stopped <- e.stop() }()
+	eventually(t, func() error {
+		if code, body := e.get("/-/ready"); code != http.StatusServiceUnavailable {
+			return fmt.Errorf("%d %s while stopping", code, body)
+		}
+		return nil
+	})
+	release()
+	if err := <-answered; err != nil {
+		t.Errorf("the stream in flight: %v", err)
+	}
+	if code := <-stopped; code != exitOK {
+		t.Errorf("exit %d\n%s", code, e.log)
+	}
 }
