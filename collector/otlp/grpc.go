@@ -64,6 +64,8 @@ func (r *Receiver) newGRPC() *grpc.Server {
 		grpc.MaxRecvMsgSize(r.config.MaxBody),
 		grpc.MaxConcurrentStreams(maxStreams),
 		grpc.MaxHeaderListSize(64 << 10),
+		// A connection that says nothing would hold up a stop for as long.
+		grpc.ConnectionTimeout(stopTime),
 	}
 	if r.config.TLS != nil {
 		options = append(options, grpc.Creds(credentials.NewTLS(r.config.TLS)))

@@ -15,7 +15,7 @@ import (
 )
 
 // stopTime is how long exports under way may take after a stop.
-const stopTime = 3 * time.Second
+const stopTime = 2 * time.Second
 
 // Listen opens the listeners; Serve does it where that has not been done.
 func (r *Receiver) Listen() (err error) {
@@ -55,7 +55,7 @@ func (r *Receiver) Addrs() (http, grpc net.Addr) {
 }
 
 // Serve takes exports until ctx ends, and nil is returned, or a listener
-// fails. Exports under way then have three seconds.
+// fails. Exports under way then have two seconds.
 func (r *Receiver) Serve(ctx context.Context) error {
 	if err := r.Listen(); err != nil {
 		return err
