@@ -250,6 +250,47 @@ func TestGuestHub(t *testing.T) {
 	})
 }
 
+// TestGuestLoss: 5% of what rxe0 sends is lost. Its peer sees packets missing,
+// rxe0 does not; what the exporter says is what iproute2 says.
+func TestGuestLoss(t *testing.T) {
+	a, b := netip.MustParsePrefix("10.9.3.1/24"), netip.MustParsePrefix("10.9.3.2/24")
+	rdmalab.RXEPair(t, a, b)
+	addr := serveInGuest(t)
+	rdmalab.PingPong(t, a.Addr(), b.Addr(), 20, 16<<10)
+	if c := statistic(t, "rxe1"); c["out_of_seq_request"] != 0 || c["completer_retry_err"] != 0 || c["rcvd_pkts"] == 0 {
+		t.Errorf("without loss: %v", c)
+	}
+	testkit.Run(t, "modprobe", "sch_netem")
+	testkit.Run(t, "tc", "qdisc", "add", "dev", "ve1", "root", "netem", "loss", "5%")
+	rdmalab.PingPong(t, a.Addr(), b.Addr(), 100, 16<<10)
+	t.Log(testkit.Run(t, "tc", "-s", "qdisc", "show", "dev", "ve1"))
+
+	sender, receiver := statistic(t, "rxe0"), statistic(t, "rxe1")
+	t.Logf("rxe0 %v\nrxe1 %v", sender, receiver)
+	if sender["completer_retry_err"] == 0 || receiver["out_of_seq_request"] == 0 || sender["out_of_seq_request"] != 0 {
+		t.Errorf("5%% loss on the way from rxe0 to rxe1:\nrxe0 %v\nrxe1 %v", sender, receiver)
+	}
+	for device, want := range map[string]map[string]float64{"rxe0": sender, "rxe1": receiver} {
+		until(t, addr, `grayfail_rdma_hw_events_total\{device="`+device+`",event="([^"]*)",port="1"\}`, want)
+	}
+}
+
+// statistic is what iproute2 says of the counters of a device's port.
+func statistic(t *testing.T, device string) map[string]float64 {
+	t.Helper()
+	var list []map[string]any
+	if err := json.Unmarshal([]byte(testkit.Run(t, "rdma", "-j", "statistic", "show", "link", device+"/1")), &list); err != nil || len(list) != 1 {
+		t.Fatalf("%v, %v", list, err)
+	}
+	out := make(map[string]float64)
+	for name, value := range list[0] {
+		if n, ok := value.(float64); ok && name != "port" {
+			out[name] = n
+		}
+	}
+	return out
+}
+
 // copyForAll copies a program to where every user may run it.
 func copyForAll(t *testing.T, path string) string {
 	t.Helper()

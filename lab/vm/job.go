@@ -33,8 +33,9 @@ type Job struct {
 // Step runs the tests of one package whose names begin with TestGuest, built
 // with the tag "guest" and without cgo, in the guest and in the package's
 // folder. Their environment names VM_SHARE,
-// a folder for files that the host is to see, and VM_TWOPORT, the module of
-// the two-port device.
+// a folder for files that the host is to see, VM_TWOPORT, the module of the
+// two-port device, and VM_VERBS, Debian's RDMA drivers and programs (see
+// rdmalab.PingPong).
 type Step struct {
 	// Package as "go test" takes it, relative to the module: "./lab/vm/rdmalab".
 	Package string
@@ -95,11 +96,15 @@ func (p *place) run(ctx context.Context, job Job, share string) (*Outcome, error
 	if err != nil {
 		return nil, err
 	}
+	verbs, err := p.verbs(ctx)
+	if err != nil {
+		return nil, err
+	}
 	guest := filepath.Join(share, "guest")
 	if err := p.build(ctx, guest, "./lab/vm/guest"); err != nil {
 		return nil, err
 	}
-	env := append([]string{"VM_SHARE=" + spec.Share, "VM_TWOPORT=" + twoport}, job.Env...)
+	env := append([]string{"VM_SHARE=" + spec.Share, "VM_TWOPORT=" + twoport, "VM_VERBS=" + verbs}, job.Env...)
 	for name, pkg := range job.Programs {
 		path := filepath.Join(share, filepath.Base(pkg))
 		if err := p.build(ctx, path, pkg); err != nil {

@@ -63,3 +63,26 @@ func (p *place) twoport(ctx context.Context, k *kernel) (string, error) {
 	}
 	return module, err
 }
+
+// verbsScript unpacks Debian's user-space drivers and test programs of RDMA;
+// nothing is installed.
+const verbsScript = `set -euo pipefail
+rm -rf "$1" "$1.new" && mkdir -p "$1.new/debs" && cd "$1.new/debs"
+get() { apt-get -o APT::Sandbox::User=root download ibverbs-utils ibverbs-providers >&2; }
+get || { apt-get update -qq >&2; get; }
+for deb in *.deb; do dpkg -x "$deb" ..; done
+cd / && rm -rf "$1.new/debs" && mv "$1.new" "$1"`
+
+// verbs is the folder with usr/bin/ibv_rc_pingpong and the drivers; they are
+// fetched if they are not there.
+func (p *place) verbs(ctx context.Context) (string, error) {
+	dir := filepath.Join(p.dir, "verbs")
+	if _, err := os.Stat(dir); err == nil {
+		return dir, nil
+	}
+	_, err := command(ctx, "", "bash", "-c", verbsScript, "verbs", dir)
+	if err != nil {
+		err = fmt.Errorf("ibverbs-utils and ibverbs-providers could not be fetched: %w", err)
+	}
+	return dir, err
+}
