@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 
 	"grayfail/event"
 )
@@ -52,6 +53,7 @@ type scanner struct {
 	line   int
 	buf    []byte
 	done   bool
+	some   bool // there was a byte
 	// skip says that a line cannot hold what the caller wants; it is not
 	// parsed then.
 	skip func(line []byte) bool
@@ -63,12 +65,19 @@ func open(input Input) (*scanner, error) {
 	if err != nil {
 		return nil, err
 	}
+	if f, is := file.(interface{ Stat() (fs.FileInfo, error) }); is {
+		// A pipe is empty the second time, or waits for a writer for ever.
+		if info, err := f.Stat(); err == nil && info.Mode()&(fs.ModeNamedPipe|fs.ModeSocket|fs.ModeCharDevice) != 0 {
+			_ = file.Close()
+			return nil, ErrOnce
+		}
+	}
 	s := &scanner{name: input.Name, closer: file, in: bufio.NewReaderSize(file, 1<<16)}
 	if magic, _ := s.in.Peek(2); bytes.Equal(magic, []byte{0x1f, 0x8b}) {
 		unzipped, err := gzip.NewReader(s.in)
 		if err != nil {
 			_ = file.Close()
-			return nil, fmt.Errorf("%s: gzip: %w", input.Name, err)
+			return nil, fmt.Errorf("gzip: %w", err)
 		}
 		s.in = bufio.NewReaderSize(unzipped, 1<<16)
 	}
@@ -103,6 +112,9 @@ func (s *scanner) next() (event.Record, error) {
 		if err != nil {
 			return nil, BadLine{s.name, s.line, err}
 		}
+		if r, is := rec.(*event.Request); is && r.ID == "" {
+			r.ID = fmt.Sprintf("line-%d", s.line) // by which it can be found
+		}
 		return rec, nil
 	}
 	return nil, io.EOF
@@ -116,6 +128,7 @@ func (s *scanner) read() ([]byte, error) {
 	tooLong := false
 	for {
 		part, err := s.in.ReadSlice('\n')
+		s.some = s.some || len(part) > 0
 		if len(s.buf)+len(part) > maxLine {
 			tooLong = true
 		} else {

@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"math"
 	"strings"
 
 	"grayfail/detector"
@@ -32,9 +31,13 @@ const maxBad = 1000
 // ErrNothing is returned when no input had a single record.
 var ErrNothing = errors.New("nothing readable")
 
+// ErrOnce is returned for an input that is empty at the second reading.
+var ErrOnce = errors.New("cannot be read twice: give a regular file")
+
 // Run feeds the inputs to one detector, several of them in the order of their
-// times. The error is for inputs that cannot be opened or hold no record at
-// all; the result is then what was found anyway.
+// times. An input that cannot be read is a bad line 0 of it, and the others are
+// read. The error is for no record in any of them; the result is then what was
+// found anyway.
 func Run(cfg detector.Config, inputs ...Input) (Result, error) {
 	names := make([]string, len(inputs))
 	for i := range inputs {
@@ -44,20 +47,30 @@ func Run(cfg detector.Config, inputs ...Input) (Result, error) {
 		File: strings.Join(names, ","), Requests: []event.Row{}, Episodes: []event.Episode{},
 		Table: []Condition{}, Correlation: []event.Correlation{},
 	}
-	all := flights{}
+	cfg.Verbose = true
+	run := run{det: detector.New(cfg), flights: flights{}, res: &res, table: newTable()}
+	var readable []Input
 	for _, input := range inputs {
-		if err := collect(input, all); err != nil {
-			return res, err
+		if some, err := collect(input, run.flights); err != nil {
+			run.fail(input, err)
+		} else if some {
+			readable = append(readable, input)
 		}
 	}
-	all.settle()
-
-	cfg.Verbose = true
-	run := run{det: detector.New(cfg), flights: all, res: &res, table: newTable()}
-	if err := run.feed(inputs); err != nil {
-		return res, err
-	}
-	if res.Records == 0 {
+	run.flights.settle()
+	run.feed(readable)
+	switch {
+	case res.Records > 0:
+		// First, so that they are never among those that are too many.
+		res.Bad = append(run.failed, res.Bad...)
+		res.BadLines += len(run.failed)
+	case len(run.failed) > 0:
+		errs := make([]error, len(run.failed))
+		for i, bad := range run.failed {
+			errs[i] = bad
+		}
+		return res, errors.Join(errs...)
+	default:
 		return res, fmt.Errorf("%s: %w", res.File, ErrNothing)
 	}
 	run.take(run.det.Flush())
@@ -65,12 +78,13 @@ func Run(cfg detector.Config, inputs ...Input) (Result, error) {
 	return res, nil
 }
 
-// collect is the first pass: requests only.
-func collect(input Input, into flights) error {
-	s, err := open(input)
+// collect is the first pass: requests only. some says whether there was a byte.
+func collect(input Input, into flights) (some bool, err error) {
+	opened, err := open(input)
 	if err != nil {
-		return err
+		return false, err
 	}
+	s := &reader{scanner: opened}
 	defer s.close()
 	s.skip = func(line []byte) bool {
 		return strings.Contains(string(line[:min(len(line), 64)]), `"type":"exchange"`)
@@ -78,7 +92,7 @@ func collect(input Input, into flights) error {
 	for {
 		rec, err := s.next()
 		if errors.Is(err, io.EOF) {
-			return nil
+			return s.some, nil
 		}
 		if r, ok := rec.(*event.Request); ok && err == nil && r.Concurrency == 0 {
 			into.add(r)
@@ -93,18 +107,23 @@ type run struct {
 	res     *Result
 	table   *table
 	lastNS  int64
+	failed  []BadLine // inputs
+}
+
+func (r *run) fail(input Input, err error) {
+	r.failed = append(r.failed, BadLine{input.Name, 0, err})
 }
 
 // head is the next record of one input.
 type head struct {
-	*scanner
+	reader
 	rec event.Record
 	at  int64
 }
 
 // feed merges the inputs by the time at which each record was known. Within
 // one input the order of lines holds.
-func (r *run) feed(inputs []Input) error {
+func (r *run) feed(inputs []Input) {
 	var heads []*head
 	defer func() {
 		for _, h := range heads {
@@ -114,11 +133,14 @@ func (r *run) feed(inputs []Input) error {
 	for _, input := range inputs {
 		s, err := open(input)
 		if err != nil {
-			return err
+			r.fail(input, err)
+			continue
 		}
-		h := &head{scanner: s}
+		h := &head{reader: reader{scanner: s}}
 		heads = append(heads, h)
-		r.fill(h)
+		if r.fill(h); !h.some {
+			r.fail(input, ErrOnce)
+		}
 	}
 	for {
 		var next *head
@@ -128,7 +150,7 @@ func (r *run) feed(inputs []Input) error {
 			}
 		}
 		if next == nil {
-			return nil
+			return
 		}
 		r.lastNS = max(r.lastNS, next.at)
 		r.take(r.det.Advance(r.lastNS))
@@ -157,26 +179,6 @@ func (r *run) fill(h *head) {
 		h.rec, h.at = rec, max(h.at, knownAt(rec))
 		return
 	}
-}
-
-// knownAt is when the program could have known the record at the earliest.
-func knownAt(rec event.Record) int64 {
-	switch x := rec.(type) {
-	case *event.Request:
-		return x.EndNS
-	case *event.Exchange:
-		if x.SendNS > math.MaxInt64/2 {
-			return 0
-		}
-		return x.SendNS + int64(x.Duration)
-	case *event.Retransmit:
-		return x.TimeNS
-	case *event.Qdisc:
-		return x.TimeNS
-	case *event.LegChange:
-		return x.TimeNS
-	}
-	return 0
 }
 
 func (r *run) give(rec event.Record) {
