@@ -19,7 +19,7 @@ type Detector struct {
 	order  []*model
 	strata int
 	past   []event.Episode // closed, newest last
-	none   map[string]float64
+	ended  []event.Episode // by Adopt, for the next Output
 	slab   slab
 	stats  Stats
 }
@@ -61,7 +61,6 @@ func New(c Config) *Detector {
 	d := &Detector{
 		cfg:    c.withDefaults(),
 		models: make(map[modelKey]*model),
-		none:   map[string]float64{},
 	}
 	d.store = store{cfg: &d.cfg, legs: legTable{
 		byName: make(map[string]*leg), max: d.cfg.MaxLegs, idleNS: int64(d.cfg.SumSpan), freed: d.forgetLeg,
@@ -166,9 +165,10 @@ func (o *Output) add(more Output) {
 // Advance moves event time on and judges every request that ended Hold before.
 // Time does not go back by less than a minute; by more it starts anew.
 func (d *Detector) Advance(nowNS int64) Output {
-	var out Output
+	out := Output{Closed: d.ended}
+	d.ended = nil
 	if nowNS > 0 && nowNS < d.nowNS-maxStepBackNS {
-		out = d.rebase(nowNS)
+		out.add(d.rebase(nowNS))
 	}
 	d.nowNS = max(d.nowNS, nowNS)
 	d.store.legs.nowNS = d.nowNS
@@ -268,7 +268,7 @@ func (d *Detector) forgetLeg(l *leg) {
 }
 
 // Adopt makes the coming regime of a model the new normal: its baselines warm
-// up again and its episodes end. An empty source means all sources. It returns
+// up again and its episodes end; the next Advance returns them. An empty source means all sources. It returns
 // how many strata changed; each counts it.
 func (d *Detector) Adopt(source, model string) int {
 	n := 0
@@ -282,9 +282,12 @@ func (d *Detector) Adopt(source, model string) int {
 				n++
 			}
 			if s.episode.open {
-				d.remember(s.episode.abandon())
+				e := s.episode.abandon()
+				d.remember(e)
+				d.ended = append(d.ended, e)
 			}
 			s.suspicious = false
+			s.findings, s.learnedNS = s.findings[:0], s.learnedNS[:0]
 			s.episode.reset()
 		}
 	}

@@ -35,7 +35,7 @@ func (d *Detector) judge(r *event.Request, out *Output) {
 func (d *Detector) judgePhase(s *series, v *phaseView, r *event.Request, inFlight float64, failed bool, out *Output) {
 	row := event.Row{
 		ID: r.ID, Source: r.Source, Model: r.Model, Condition: r.Condition, Phase: v.phase, Outcome: r.Outcome,
-		Verdict: event.VerdictUnknown, LegsMS: d.none, StartNS: v.startNS, EndNS: v.endNS,
+		Verdict: event.VerdictUnknown, LegsMS: map[string]float64{}, StartNS: v.startNS, EndNS: v.endNS,
 	}
 	var basis *stratum
 	var baseline float64

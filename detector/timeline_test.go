@@ -324,11 +324,36 @@ func TestAdopt(t *testing.T) {
 	if n := l.d.Adopt("", "m"); n != 2 { // the parent and the leaf
 		t.Errorf("%d strata adopted, want 2", n)
 	}
+	if s := &l.d.order[0].decode; len(s.findings)+len(s.learnedNS) != 0 {
+		t.Errorf("findings %v and times %v of the regime before are left", s.findings, s.learnedNS)
+	}
+	if out := l.d.Advance(l.nowNS + 3e9); len(out.Closed) != 1 || out.Closed[0].Slow != 5 || out.Closed[0].EndNS == 0 {
+		t.Errorf("closed %+v, want the episode of 5", out.Closed)
+	}
+	if out := l.d.Advance(l.nowNS + 3e9); len(out.Closed) != 0 {
+		t.Errorf("closed %+v a second time", out.Closed)
+	}
+	l.nowNS += 3e9
 	l.run([]step{
 		{n: 10, rate: 40, verdict: unknown, state: ready, baseline: 40, episodes: "closed 5/5"},
 		{n: 1, rate: 35, verdict: ok},
 	})
 	if b := l.d.Baselines(); len(b) != 1 || b[0].Adopted != 1 || b[0].Anchor != 40 {
 		t.Errorf("baselines %+v, want one with anchor 40, adopted once", b)
+	}
+}
+
+// Rows belong to the caller: what is written into one is not in another.
+func TestRowsAreTheCallers(t *testing.T) {
+	d := New(DefaultConfig())
+	for i := range 2 {
+		d.Request(event.Request{ID: fmt.Sprint(i), Source: "s", Model: "m", EndNS: 1_800_000_000e9, GeneratedTokens: 32, DecodeRate: 10, Outcome: event.OutcomeOK})
+	}
+	rows := d.Flush().Rows
+	for i := range rows {
+		if len(rows[i].LegsMS) != 0 || rows[i].LegsMS == nil {
+			t.Fatalf("row %d: legs %v, want an empty map of its own", i, rows[i].LegsMS)
+		}
+		rows[i].LegsMS["mine"] = 1
 	}
 }
