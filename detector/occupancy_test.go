@@ -157,3 +157,20 @@ func permute(n int, f func([]int)) {
 	}
 	rec()
 }
+
+// An exchange that ended sooner than an open look at it said takes the reach
+// of all turns after it back, in whatever order they come.
+func TestReachShrinksWhenALookIsReplaced(t *testing.T) {
+	turns := []turn{{socket: 0}, {socket: 1, endNS: 1, open: true}, {socket: 1}, {socket: 2}}
+	permute(len(turns), func(order []int) {
+		var ring turnRing
+		for _, i := range order {
+			ring.put(turns[i])
+		}
+		for i := range ring.n {
+			if x := ring.at(i); ring.n != 3 || x.reachNS != 0 {
+				t.Fatalf("order %v: turn %d of %d reaches %d, want 0", order, i, ring.n, x.reachNS)
+			}
+		}
+	})
+}
