@@ -43,6 +43,7 @@ func (f *Follower) begin(s *source) error {
 	case f.missed:
 		err = s.seek(s.firstData())
 	default:
+		f.learn(s)
 		f.parser.raw.skip = s.endsInLine(info.Size())
 		err = s.seek(info.Size())
 	}
@@ -52,6 +53,15 @@ func (f *Follower) begin(s *source) error {
 	}
 	f.dirty = true
 	return err
+}
+
+// learn reads the head of a log, where an engine says which model it loads.
+// The requests there are not told.
+func (f *Follower) learn(s *source) {
+	n, _ := s.file.ReadAt(f.buf, 0)
+	head := f.newParser(true)
+	head.Feed(f.buf[:n], f.hooks.now().UnixNano())
+	f.parser.learn(head)
 }
 
 // resumeRotated: the name is gone for now, what it meant may be read on.

@@ -31,6 +31,22 @@ func TestFirstStartBeginsAtTheEnd(t *testing.T) {
 	}
 }
 
+// The model's name stands at the beginning of a log, which is read for that.
+func TestModelFromTheHead(t *testing.T) {
+	r := newRig(t)
+	r.f.config.Model = ""
+	r.append(r.path, "0.00.022.318 I srv    load_model: loading model '/models/tiny.gguf'\n")
+	r.write(1)
+	r.step()
+	r.want()
+	r.write(2)
+	r.step()
+	r.want("2")
+	if r.last.Model != "tiny" {
+		t.Errorf("%+v", r.last)
+	}
+}
+
 func TestAFileThatComesLaterIsReadWhole(t *testing.T) {
 	r := newRig(t)
 	r.step()

@@ -20,6 +20,16 @@ func modelOfPath(text []byte) string {
 
 func cleanModel(name []byte) string { return engine.CleanName(string(name), engine.MaxModel) }
 
+// learn takes over what another parser knows of the engines that write, but
+// nothing of what they do.
+func (p *Parser) learn(from *Parser) {
+	for origin, known := range from.streams {
+		if s := p.stream(origin, known.now.atNS); s != nil {
+			s.Model, s.Named, s.Server = known.Model, known.Named, known.Server
+		}
+	}
+}
+
 // model is the model of a stream's requests: the configured one, else the
 // name that a router uses, else the file's.
 func (p *Parser) model(s *stream) string {
