@@ -72,6 +72,9 @@ func parseTiming(text []byte) timing {
 		} else if t.kind != timingTotal {
 			t.broken = true // 2023's total has no count, the others always do
 		}
+		if t.broken {
+			t.ms, t.n = 0, 0
+		}
 		return t
 	}
 	return timing{}
