@@ -25,6 +25,7 @@ request_tokens_per_second{source,model,phase} histogram
 request_normalized_rate{source,model,phase} histogram
 request_duration_seconds{source,model} histogram
 request_time_to_first_token_seconds{source,model} histogram
+request_http_stage_seconds{upstream,stage} histogram
 requests_in_flight{source,model} gauge
 baseline_tokens_per_second{source,model,phase} gauge
 baseline_anchor_tokens_per_second{source,model,phase} gauge

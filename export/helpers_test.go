@@ -226,6 +226,9 @@ func feedEverything(m *Metrics) {
 		ID: "req-17", Source: "main", Model: "qwen", Outcome: event.OutcomeOK,
 		StartNS: startNS - 3*second, FirstTokenNS: startNS - 2*second, EndNS: startNS,
 	})
+	m.HTTPStages(event.HTTPStages{Upstream: "127.0.0.1:8080", Durations: map[event.HTTPStage]time.Duration{
+		event.HTTPStageConnect: 150 * time.Microsecond, event.HTTPStageRead: 2 * time.Second,
+	}})
 	m.Row(slowRow())
 	m.Row(event.Row{Source: "main", Model: "qwen", Phase: event.PhasePrefill, Verdict: event.VerdictUnknown, Rate: ptr(900)})
 	m.EpisodeOpened(event.Episode{Source: "main", Model: "qwen", Phase: event.PhaseDecode, Cause: event.CauseLoss, Leg: "rpc-b"})

@@ -31,10 +31,12 @@ type Options struct {
 	ForgetAfter time.Duration
 }
 
-// Bounds beside those of names: (source, model) pairs, series of the excess
+// Bounds beside those of names in Options: (source, model) pairs, upstreams
+// (configured, but a reload may bring new ones), series of the excess
 // counter, and series a metric may have in one snapshot.
 const (
 	maxPairs        = 128
+	maxUpstreams    = 64
 	maxExcessSeries = 4096
 	maxSeries       = 8192
 )
@@ -51,10 +53,11 @@ type Metrics struct {
 	// Fed by events as they happen.
 	outcomes, verdicts, excess, episodes, retransmits *prometheus.CounterVec
 	rate, normalized, duration, firstToken            *prometheus.HistogramVec
-	connection, exchange, stall                       *prometheus.HistogramVec
+	httpStage, connection, exchange, stall            *prometheus.HistogramVec
 
-	legs  legTable
-	pairs pairTable
+	legs      legTable
+	pairs     pairTable
+	upstreams *bound.Names
 
 	retransmitSeen atomic.Bool // any leg has had a retransmit event
 
@@ -87,6 +90,7 @@ func New(o Options) (*Metrics, error) {
 	m.normalized = table[requestNormalizedRate].histograms()
 	m.duration = table[requestDuration].histograms()
 	m.firstToken = table[requestFirstToken].histograms()
+	m.httpStage = table[requestHTTPStage].histograms()
 	m.connection = table[tcpConnectionDuration].histograms()
 	m.exchange = table[tcpExchange].histograms()
 	m.stall = table[tcpExchangeStall].histograms()
@@ -95,11 +99,12 @@ func New(o Options) (*Metrics, error) {
 	m.pairs.init(m,
 		bound.New(orDefault(o.MaxSources, 16)),
 		bound.New(orDefault(o.MaxModels, 64)))
+	m.upstreams = bound.New(maxUpstreams)
 
 	for _, c := range []prometheus.Collector{
 		m.outcomes, m.verdicts, m.excess, m.episodes, m.retransmits,
 		m.rate, m.normalized, m.duration, m.firstToken,
-		m.connection, m.exchange, m.stall,
+		m.httpStage, m.connection, m.exchange, m.stall,
 		(*snapshotCollector)(m),
 	} {
 		if err := o.Registerer.Register(c); err != nil {
@@ -113,7 +118,7 @@ func New(o Options) (*Metrics, error) {
 func eventFed(id metric) bool {
 	switch id {
 	case requestsTotal, requestVerdicts, slowExcess, episodesTotal, tcpRetransmits,
-		requestRate, requestNormalizedRate, requestDuration, requestFirstToken,
+		requestRate, requestNormalizedRate, requestDuration, requestFirstToken, requestHTTPStage,
 		tcpConnectionDuration, tcpExchange, tcpExchangeStall:
 		return true
 	}
@@ -123,7 +128,7 @@ func eventFed(id metric) bool {
 // seriesOverflowed is the value of series_overflow_total without what the
 // producers of the snapshot counted.
 func (m *Metrics) seriesOverflowed() uint64 {
-	return m.overflow.Load() + m.pairs.overflow()
+	return m.overflow.Load() + m.pairs.overflow() + m.upstreams.Overflow()
 }
 
 // EpisodeOpened counts an episode under the cause known when it opens: one that

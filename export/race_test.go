@@ -57,6 +57,7 @@ func TestHundredScrapesWhilePublishing(t *testing.T) {
 		r.Model = fmt.Sprint("m", i%70)
 		m.Row(r)
 		m.EpisodeOpened(event.Episode{Source: "main", Model: r.Model})
+		m.HTTPStages(httpStages(fmt.Sprint("u", i%70, ":80")))
 		api.AddRow(r)
 		log.Row(r)
 	})

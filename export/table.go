@@ -14,6 +14,7 @@ const (
 	requestNormalizedRate
 	requestDuration
 	requestFirstToken
+	requestHTTPStage
 	requestsInFlight
 	slowExcess
 
@@ -109,6 +110,8 @@ func describe(strata bool) [numMetrics]Description {
 			Histogram, requestLabels, between(0.1, 1000)},
 		requestFirstToken: {"request_time_to_first_token_seconds", "Time from the start of a request to its first token.",
 			Histogram, requestLabels, between(0.01, 100)},
+		requestHTTPStage: {"request_http_stage_seconds", "Time of one stage of a proxied inference call on the upstream's side, without waiting for the client; stages that did not happen or did not come to their end are left out.",
+			Histogram, []string{"upstream", "stage"}, between(1e-4, 1000)},
 		requestsInFlight: {"requests_in_flight", "Requests that a source is serving now.",
 			Gauge, requestLabels, nil},
 		slowExcess: {"slow_excess_seconds_total", "Time lost by slow phases against their baseline, by the leg that it was lost on; what no leg explains has leg \"\" and cause local.",

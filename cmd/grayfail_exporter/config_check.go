@@ -7,6 +7,7 @@ import (
 	"net/netip"
 	"net/url"
 	"slices"
+	"strconv"
 	"strings"
 	"unicode"
 	"unicode/utf8"
@@ -38,8 +39,12 @@ func (c *config) check(lines strictyaml.Lines) error {
 		bad("detector.max_age", "must be more than 0")
 	}
 	for i, name := range c.Namespaces.Names {
-		if name == "" || strings.ContainsAny(name, "/\x00") || name == "." || name == ".." {
-			bad(fmt.Sprintf("namespaces.names[%d]", i), "%q is not a name under /run/netns", name)
+		field := fmt.Sprintf("namespaces.names[%d]", i)
+		if name == "" || strings.Contains(name, "/") || !plainName(name) || name == "." || name == ".." {
+			bad(field, "%q is not a name under /run/netns", name)
+		}
+		if slices.Index(c.Namespaces.Names, name) != i {
+			bad(field, "%q is listed twice", name)
 		}
 	}
 	return errors.Join(errs...)
@@ -104,12 +109,7 @@ func (c *config) checkProxies(bad badFunc) {
 			bad(field+".listen", "%s is used twice", p.Listen)
 		}
 		listens[p.Listen] = true
-		u, err := url.Parse(p.Upstream)
-		if err != nil || (u.Scheme != "http" && u.Scheme != "https") || u.Host == "" || u.RawQuery != "" || u.Fragment != "" {
-			bad(field+".upstream", "%q is not http://host:port or https://host:port", p.Upstream)
-		} else if isSelf(p.Listen, u) {
-			bad(field+".upstream", "%s is this proxy itself: a request would go round in it", p.Upstream)
-		}
+		checkUpstream(bad, field+".upstream", p)
 		if p.RequestTimeout == 0 {
 			p.RequestTimeout = defaultRequestTimeout
 		}
@@ -170,6 +170,22 @@ func hostAddr(host string) netip.Addr {
 		return netip.Addr{}
 	}
 	return addr
+}
+
+func checkUpstream(bad badFunc, field string, p *proxyConfig) {
+	u, err := url.Parse(p.Upstream)
+	if err != nil || (u.Scheme != "http" && u.Scheme != "https") || u.Host == "" || u.RawQuery != "" || u.Fragment != "" {
+		bad(field, "%q is not http://host:port or https://host:port", p.Upstream)
+		return
+	}
+	if port := u.Port(); port != "" {
+		if n, err := strconv.Atoi(port); err != nil || n < 1 || n > 65535 {
+			bad(field, "%q has no usable port: 1 to 65535", p.Upstream)
+		}
+	}
+	if isSelf(p.Listen, u) {
+		bad(field, "%s is this proxy itself: a request would go round in it", p.Upstream)
+	}
 }
 
 // checkName guards a source's name: it becomes the label "source".

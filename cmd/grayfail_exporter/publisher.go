@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"sync"
 	"time"
 
 	"grayfail/event"
@@ -14,6 +15,7 @@ type publisher struct {
 	server   *server
 	metrics  *export.Metrics
 	interval time.Duration
+	mu       sync.Mutex // snapshots are published in the order of their times
 }
 
 func (p *publisher) run(ctx context.Context) {
@@ -32,6 +34,8 @@ func (p *publisher) run(ctx context.Context) {
 }
 
 func (p *publisher) publish() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
 	s := p.server
 	s.requestsStatus()
 	baselines, episodes, correlations := s.pipe.judged()

@@ -21,6 +21,7 @@ func (s *server) reload() error {
 		s.log.Error().Err(err).Msg("configuration not reloaded: the old one stays")
 	}
 	s.reloaded.Store(&state)
+	s.publisher.publish() // who reloads and scrapes at once sees the outcome
 	return err
 }
 

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 
 	"grayfail/detector"
@@ -23,7 +24,7 @@ func replayCommand(f replayFlags, stdout, stderr io.Writer) int {
 	for _, path := range f.files {
 		inputs = append(inputs, replay.Input{
 			Name: path,
-			Open: func() (io.ReadCloser, error) { return os.Open(path) },
+			Open: func() (io.ReadCloser, error) { return openRecording(path) },
 		})
 	}
 	cfg := detector.DefaultConfig()
@@ -51,6 +52,19 @@ func replayCommand(f replayFlags, stdout, stderr io.Writer) int {
 		return exitFail
 	}
 	return exitOK
+}
+
+// openRecording refuses what cannot be read twice: a pipe is empty the second
+// time, or waits for a writer for ever.
+func openRecording(path string) (io.ReadCloser, error) {
+	info, err := os.Stat(path)
+	if err != nil {
+		return nil, err
+	}
+	if info.Mode()&(fs.ModeNamedPipe|fs.ModeSocket|fs.ModeCharDevice) != 0 {
+		return nil, replay.ErrOnce
+	}
+	return os.Open(path)
 }
 
 func report(stderr io.Writer, res replay.Result, err error) {

@@ -45,6 +45,9 @@ func newLogger(f serveFlags, w io.Writer) zerolog.Logger {
 	return zerolog.New(zerolog.SyncWriter(w)).Level(level).With().Timestamp().Logger()
 }
 
+// closeTime is how long scrapes and pushes may take to end after a stop.
+const closeTime = 2 * time.Second
+
 // serve runs until ctx ends or a listener fails.
 func (s *server) serve(ctx context.Context) error {
 	listeners, err := s.listen()
@@ -98,9 +101,11 @@ func (s *server) serve(ctx context.Context) error {
 	sampling.Wait()
 	stopJudge()
 	judging.Wait()
-	shutdown, cancel := context.WithTimeout(context.Background(), 5*time.Second)
+	shutdown, cancel := context.WithTimeout(context.Background(), closeTime)
 	defer cancel()
-	_ = httpServer.Shutdown(shutdown)
+	if httpServer.Shutdown(shutdown) != nil {
+		_ = httpServer.Close()
+	}
 	closing := errors.Join(s.probes.Close(), s.rec.close(), s.sampler.close())
 	if err == nil {
 		err = closing

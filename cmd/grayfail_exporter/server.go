@@ -86,7 +86,7 @@ func newServer(f serveFlags, log zerolog.Logger) (*server, error) {
 		probes: probes, legs: table, metrics: metrics, log: export.NewLog(log), api: export.NewAPI(),
 		rec: s.rec, status: s.status, now: time.Now, det: detector.New(detectorSettings(&cfg)),
 	}
-	s.proxies = newProxySet(log, s.pipe.submitRequest)
+	s.proxies = newProxySet(log, s.pipe.submitRequest, metrics.HTTPStages)
 	s.logs = newLogSet(f.stateDir, s.pipe.submitRequest)
 	s.push = push.New(push.Config{}, push.Hooks{Emit: s.pipe.submitRequest})
 	s.sampler = &sampler{

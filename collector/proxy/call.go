@@ -28,6 +28,7 @@ type call struct {
 	ended    bool // the upstream's answer was read to its end
 	cut      bool // the upstream broke off
 	decoder  *decoder
+	stages   *stages     // nil: nobody asks
 	dead     atomic.Bool // the observer panicked: it is left alone
 }
 
@@ -36,6 +37,9 @@ func (p *Proxy) begin(ctx context.Context, client *client) *call {
 	c.observer = engine.NewObserver(engine.Call{
 		ID: c.id, Source: p.config.Name, Model: p.config.Model, StartNS: c.start.UnixNano(),
 	})
+	if p.hooks.Stages != nil {
+		c.stages = &stages{now: p.hooks.Now}
+	}
 	c.area = p.flight.enter(c, c.start)
 	return c
 }
@@ -52,6 +56,7 @@ func (c *call) unix(t time.Time) int64 {
 // response begins to look at the answer.
 func (c *call) response(r *http.Response) {
 	c.status = r.StatusCode
+	c.stages.header()
 	c.guard(func() { c.observer.Response(r.StatusCode, r.Header) })
 	coding := strings.ToLower(strings.TrimSpace(strings.Join(r.Header["Content-Encoding"], ",")))
 	if coding != "" && coding != "identity" {
@@ -104,17 +109,22 @@ func (c *call) ending() engine.Ending {
 func (c *call) end() {
 	now := c.proxy.hooks.Now()
 	concurrency := c.proxy.flight.leave(c, now)
-	ending, blocked := c.ending(), c.client.blocked
+	ending, blocked := c.ending(), c.client.blocked.Load()
 	if c.status >= 300 && c.status < 400 {
 		if c.decoder != nil {
 			c.decoder.end(func() {})
 		}
 		return // sent elsewhere: no call to an engine
 	}
+	if c.stages != nil {
+		if s := c.stages.take(hostPort(c.proxy.config.Upstream)); len(s.Durations) > 0 {
+			c.proxy.hooks.Stages(s)
+		}
+	}
 	finish := func() {
 		var r event.Request
 		c.guard(func() {
-			c.observer.Blocked(int64(blocked))
+			c.observer.Blocked(blocked)
 			r = c.observer.Finish(ending, c.unix(now))
 			// Several sequences of one call share the engine like calls do.
 			r.Concurrency = concurrency + float64(c.observer.Choices()-1)
@@ -175,6 +185,7 @@ func (a *answer) Read(p []byte) (int, error) {
 	case err == nil:
 	case errors.Is(err, io.EOF):
 		a.call.ended = true
+		a.call.stages.whole(a.at, time.Duration(a.call.client.blocked.Load()))
 	case a.call.client.gone(a.call.ctx) == leftNot:
 		a.call.cut = true
 		a.call.proxy.health.cut()

@@ -15,7 +15,9 @@ type client struct {
 	now     func() time.Time
 	unsized bool // the answer's length is not known
 	lost    atomic.Bool
-	blocked time.Duration // waited for the client
+	// blocked is nanoseconds waited for the client. ReverseProxy flushes the
+	// header once more from a goroutine of its own.
+	blocked atomic.Int64
 }
 
 // like keeps net/http from adding what the upstream did not send.
@@ -56,7 +58,7 @@ func (c *client) FlushError() error {
 func (c *client) Unwrap() http.ResponseWriter { return c.ResponseWriter }
 
 func (c *client) took(start time.Time, err error) {
-	c.blocked += c.now().Sub(start)
+	c.blocked.Add(int64(c.now().Sub(start)))
 	if err != nil && !errors.Is(err, http.ErrNotSupported) {
 		c.lost.Store(true)
 	}

@@ -31,6 +31,7 @@ type lab struct {
 	address  string // host:port of the proxy
 	requests chan event.Request
 	problems *lines
+	ledger   *ledger // traces every call of every test
 }
 
 // lines collects what was logged.
@@ -58,9 +59,9 @@ func (l *lines) texts() []string {
 // front puts a proxy in front of an address.
 func front(t testing.TB, upstream string, change func(*Config, *Hooks)) *lab {
 	t.Helper()
-	l := &lab{t: t, upstream: upstream, requests: make(chan event.Request, 1024), problems: new(lines)}
+	l := &lab{t: t, upstream: upstream, requests: make(chan event.Request, 1024), problems: new(lines), ledger: new(ledger)}
 	config := Config{Name: "main", Upstream: &url.URL{Scheme: "http", Host: upstream}}
-	hooks := Hooks{Emit: func(r event.Request) { l.requests <- r }, Log: l.problems.add}
+	hooks := Hooks{Emit: func(r event.Request) { l.requests <- r }, Log: l.problems.add, Stages: l.ledger.add}
 	if change != nil {
 		change(&config, &hooks)
 	}

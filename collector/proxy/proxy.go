@@ -30,6 +30,10 @@ type Hooks struct {
 	// Emit takes each finished inference call. It is called from many
 	// goroutines and must not block: the end of an answer waits for it.
 	Emit func(event.Request)
+	// Stages takes where the time of each inference call went on the
+	// upstream's side, once for a call of which any stage came to its end,
+	// before Emit. Like Emit it must not block. nil: nothing is traced.
+	Stages func(event.HTTPStages)
 	// Now is the clock; nil means time.Now. Durations use its monotonic part.
 	Now func() time.Time
 	// Log takes what went wrong with an upstream or an observation, for a
@@ -80,7 +84,7 @@ func New(config Config, hooks Hooks) *Proxy {
 	p.closing, p.close = context.WithCancelCause(context.Background())
 	p.reverse = &httputil.ReverseProxy{
 		Rewrite:        p.rewrite,
-		Transport:      p.transport,
+		Transport:      traced{p.transport},
 		FlushInterval:  -1, // each piece goes on as it came
 		BufferPool:     p.buffers,
 		ModifyResponse: p.response,

@@ -23,7 +23,7 @@ func (q *question) Read(p []byte) (int, error) {
 		// would say so: the transport would drop the upstream's connection.
 		return 0, io.EOF
 	}
-	n, err := q.ReadCloser.Read(p)
+	n, err := q.read(p)
 	if n > 0 && q.call != nil {
 		q.call.guard(func() { q.call.observer.RequestBody(p[:n]) })
 	}
@@ -31,9 +31,23 @@ func (q *question) Read(p []byte) (int, error) {
 	case err == nil:
 	case errors.Is(err, io.EOF):
 		q.whole.Store(true)
+		if q.call != nil {
+			q.call.stages.given()
+		}
 	case !errors.Is(err, http.ErrBodyReadAfterClose):
 		q.client.lost.Store(true) // it stopped sending: not the upstream's fault
 	}
+	return n, err
+}
+
+// read says how long the client let us wait: that is not the upstream's time.
+func (q *question) read(p []byte) (int, error) {
+	if q.call == nil || q.call.stages == nil {
+		return q.ReadCloser.Read(p)
+	}
+	start := q.client.now()
+	n, err := q.ReadCloser.Read(p)
+	q.call.stages.ask(q.client.now().Sub(start))
 	return n, err
 }
 

@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"io/fs"
 
 	"grayfail/event"
 )
@@ -64,13 +63,6 @@ func open(input Input) (*scanner, error) {
 	file, err := input.Open()
 	if err != nil {
 		return nil, err
-	}
-	if f, is := file.(interface{ Stat() (fs.FileInfo, error) }); is {
-		// A pipe is empty the second time, or waits for a writer for ever.
-		if info, err := f.Stat(); err == nil && info.Mode()&(fs.ModeNamedPipe|fs.ModeSocket|fs.ModeCharDevice) != 0 {
-			_ = file.Close()
-			return nil, ErrOnce
-		}
 	}
 	s := &scanner{name: input.Name, closer: file, in: bufio.NewReaderSize(file, 1<<16)}
 	if magic, _ := s.in.Peek(2); bytes.Equal(magic, []byte{0x1f, 0x8b}) {

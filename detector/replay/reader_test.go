@@ -4,10 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os"
-	"path/filepath"
 	"strings"
-	"syscall"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -97,15 +94,5 @@ func TestReadableOnce(t *testing.T) {
 	once := replay.Input{Name: "once", Open: func() (io.ReadCloser, error) { return io.NopCloser(text), nil }}
 	if res, err := replay.Run(detector.DefaultConfig(), once); !errors.Is(err, replay.ErrOnce) || res.Records != 0 {
 		t.Errorf("a reader: %d records, error %v", res.Records, err)
-	}
-	path := filepath.Join(t.TempDir(), "pipe")
-	if err := syscall.Mkfifo(path, 0o600); err != nil {
-		t.Fatal(err)
-	}
-	// Opened for reading and writing, so that it does not wait for a writer.
-	pipe := replay.Input{Name: path, Open: func() (io.ReadCloser, error) { return os.OpenFile(path, os.O_RDWR, 0) }}
-	_, err := replay.Run(detector.DefaultConfig(), pipe)
-	if !errors.Is(err, replay.ErrOnce) || !strings.Contains(fmt.Sprint(err), path) {
-		t.Errorf("a pipe: error %v", err)
 	}
 }
