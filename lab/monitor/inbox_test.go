@@ -27,7 +27,9 @@ func TestInbox(t *testing.T) {
 		resp.Body.Close()
 		return resp.StatusCode
 	}
+	sent := make(chan struct{})
 	go func() {
+		defer close(sent) // the second answer may come after Wait has seen its alert
 		send(`{"alerts":[{"status":"resolved","labels":{"alertname":"GrayfailPathNamed","leg":"rpc-a"}}]}`)
 		send(`{"alerts":[{"status":"firing","labels":{"alertname":"Other"}},{"status":"firing","labels":{"alertname":"GrayfailPathNamed","leg":"rpc-b"},"annotations":{"summary":"s"}}]}`)
 	}()
@@ -37,6 +39,7 @@ func TestInbox(t *testing.T) {
 	if !ok || a.Labels["leg"] != "rpc-b" || a.Annotations["summary"] != "s" {
 		t.Errorf("got %v %+v", ok, a)
 	}
+	<-sent
 	var out bytes.Buffer
 	a.Write(&out)
 	if !strings.Contains(out.String(), "leg: rpc-b") || !strings.Contains(out.String(), "summary: s") {
