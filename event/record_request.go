@@ -25,6 +25,11 @@ type requestJSON struct {
 	Outcome      Outcome `json:"outcome,omitempty"`
 	Concurrency  float64 `json:"concurrency,omitempty"`
 	Condition    string  `json:"condition,omitempty"`
+	// What follows is beyond the contract's minimum, so that a replay says the
+	// same as the live detector.
+	LowConfidence bool   `json:"low_confidence,omitempty"`
+	Fingerprint   string `json:"fingerprint,omitempty"`
+	Status        int    `json:"status,omitempty"` // HTTP
 }
 
 func parseRequest(line []byte) (*Request, error) {
@@ -37,6 +42,7 @@ func parseRequest(line []byte) (*Request, error) {
 		PromptTokens: j.Prompt, CachedTokens: j.Cached, GeneratedTokens: j.Generated,
 		PrefillRate: j.PrefillRate, DecodeRate: j.DecodeRate,
 		Outcome: j.Outcome, Concurrency: j.Concurrency,
+		LowConfidence: j.LowConfidence, Fingerprint: j.Fingerprint, Status: j.Status,
 	}
 	if r.Outcome == "" {
 		r.Outcome = OutcomeOK
@@ -82,6 +88,12 @@ func checkRequest(r *Request) error {
 	if err := checkDurations(r); err != nil {
 		return err
 	}
+	if r.Status < 0 || r.Status > 999 {
+		return &FieldError{"status", fmt.Sprintf("%d is outside 0 to 999", r.Status)}
+	}
+	if len(r.Fingerprint) > maxFingerprint {
+		return &FieldError{"fingerprint", fmt.Sprintf("is longer than %d bytes", maxFingerprint)}
+	}
 	if r.Concurrency < 0 || r.Concurrency > 1e6 {
 		return &FieldError{"concurrency", fmt.Sprintf("%g is outside 0 to 1e6", r.Concurrency)}
 	}
@@ -101,6 +113,8 @@ func checkRequest(r *Request) error {
 // longestPhase bounds what one phase may take, in seconds. Beyond it a unit was
 // mixed up, and one such record would drown every sum of lost seconds.
 const longestPhase = 30 * 24 * 3600.0
+
+const maxFingerprint = 256
 
 // checkDurations refuses a rate that makes its tokens take longer than any
 // request does.
@@ -128,5 +142,6 @@ func (r *Request) MarshalJSON() ([]byte, error) {
 		Prompt: r.PromptTokens, Cached: r.CachedTokens, Generated: r.GeneratedTokens,
 		PrefillRate: r.PrefillRate, DecodeRate: r.DecodeRate,
 		Outcome: r.Outcome, Concurrency: r.Concurrency, Condition: r.Condition,
+		LowConfidence: r.LowConfidence, Fingerprint: r.Fingerprint, Status: r.Status,
 	})
 }

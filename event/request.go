@@ -42,8 +42,23 @@ type Request struct {
 	Concurrency float64
 	// Condition labels a recorded experiment. The detector never reads it.
 	Condition string
-	// LowConfidence marks token counts guessed from stream chunks.
+	// LowConfidence marks token counts guessed from stream chunks. Guessed and
+	// counted rates are never compared with each other.
 	LowConfidence bool
+	// Fingerprint names what the engine runs, such as its build (OpenAI's
+	// system_fingerprint); "" when the source does not say. Each has baselines
+	// of its own.
+	Fingerprint string
+	// Status is the HTTP status of the answer; 0 when not known.
+	Status int
+}
+
+// ClientError says that the request failed by its own fault: an answer 4xx,
+// but for the two that the server gives when it is too slow or too busy. It
+// says nothing about any path.
+func (r *Request) ClientError() bool {
+	const timedOut, tooMany = 408, 429
+	return r.Outcome == OutcomeError && r.Status >= 400 && r.Status < 500 && r.Status != timedOut && r.Status != tooMany
 }
 
 // FreshPromptTokens is the part of the prompt that had to be computed.
