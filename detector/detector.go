@@ -15,6 +15,7 @@ type Detector struct {
 	queue  queue
 	store  store
 	drops  drops
+	fabric fabric
 	models map[modelKey]*model
 	order  []*model
 	strata int
@@ -38,7 +39,7 @@ type Stats struct {
 	// Freed models and legs made room for others: the least recently used.
 	ModelsFreed, LegsFreed uint64
 	// Overflow by table: what did not fit.
-	ModelsOverflow, StrataOverflow, LegsOverflow, QueuesOverflow, PendingOverflow uint64
+	ModelsOverflow, StrataOverflow, LegsOverflow, QueuesOverflow, PortsOverflow, PendingOverflow uint64
 	// Ahead counts requests that ended in the future: their times are ignored.
 	Ahead uint64
 	// EventsAhead were more than an hour in the future, and are lost. Rebased
@@ -386,3 +387,4 @@ func (d *Detector) Stats() Stats {
 	s.Pending, s.Exchanges = d.queue.len(), d.store.turns
 	return s
 }
+	s.PortsOverflow = d.fabric.overflow

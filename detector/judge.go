@@ -71,6 +71,12 @@ func (d *Detector) judgePhase(s *series, v *phaseView, r *event.Request, inFligh
 	}
 	out.Rows = append(out.Rows, row)
 }
+			if !s.suspicious {
+				d.fabric.learn(v.startNS, v.endNS)
+			}
+		}
+		if !r.ClientError() { // else they would end an episode
+			d.follow(s, &row, out)
 
 // explain fills in where the time of a slow phase went, and why.
 func (d *Detector) explain(row *event.Row, s *series, v *phaseView, basis *stratum, baseline float64) {
@@ -93,7 +99,10 @@ func (d *Detector) explain(row *event.Row, s *series, v *phaseView, basis *strat
 	case v.endNS == 0:
 		f = unattributed("the request does not say when this phase was")
 	default:
-		f = explain(&l, d.suspects(&l, v), &d.cfg.Cause)
+		f = d.blind(explain(&l, d.suspects(&l, v), &d.cfg.Cause))
+	if !found {
+		f, found = d.overRDMA(row, v, &l)
+	}
 	}
 	if s != nil {
 		f = s.weigh(f)

@@ -20,6 +20,7 @@ type leg struct {
 	failed  failureRing
 
 	netns, device string
+	rdma          rdmaPort // whose counters are this leg's
 	transport     event.Transport
 	reason        string
 	// leftRDMANS is when the leg was last seen to leave RDMA; 0 when it did
@@ -32,6 +33,7 @@ func (l *leg) setTransport(c event.LegChange) {
 	if c.Device != "" {
 		l.netns, l.device = c.Netns, c.Device
 	}
+	l.rdma = rdmaPort{c.RDMADevice, c.RDMAPort}
 	switch {
 	case c.Transport == event.TransportRDMA:
 		l.leftRDMANS = 0

@@ -131,7 +131,11 @@ func TestAnyEvents(t *testing.T) {
 				evident[name] = true
 			case 8:
 				d.Qdisc(event.Qdisc{TimeNS: at, Device: "v", Handle: "1:", Packets: uint64(small.Draw(t, "packets")), Drops: uint64(small.Draw(t, "drops"))})
-				d.Leg(event.LegChange{TimeNS: at, Leg: name, Transport: rapid.SampledFrom(event.Transports).Draw(t, "transport"), Device: "v"})
+				d.Leg(event.LegChange{TimeNS: at, Leg: name, Transport: rapid.SampledFrom(event.Transports).Draw(t, "transport"), Device: "v", RDMADevice: name, RDMAPort: 1})
+				if n := small.Draw(t, "retries"); n > 0 {
+					d.RDMA(event.RDMAStep{FromNS: at - 1, TimeNS: at, Device: name, Port: 1, Event: "e", Meaning: rapid.SampledFrom(event.RDMAMeanings).Draw(t, "meaning"), Count: uint64(n)})
+					evident[name] = true
+				}
 			case 9:
 				now += span.Draw(t, "step")
 				rows = append(rows, d.Advance(now).Rows...)

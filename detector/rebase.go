@@ -28,6 +28,7 @@ func (d *Detector) rebase(nowNS int64) Output {
 	d.nowNS = nowNS
 	d.store.rebase(nowNS)
 	d.drops.queues, d.drops.byDevice = nil, nil
+	d.fabric.ports = nil
 	d.queue.past, d.queue.pastHead = nil, 0
 	for _, m := range d.order {
 		m.decode.rebase(nowNS)

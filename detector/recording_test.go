@@ -102,6 +102,10 @@ func give(d *detector.Detector, rec event.Record) {
 		d.Qdisc(*x)
 	case *event.LegChange:
 		d.Leg(*x)
+	case *event.RDMAStep:
+		d.RDMA(*x)
+	case *event.Connection:
+		d.Connection(*x)
 	}
 }
 
@@ -149,6 +153,10 @@ func knownAt(rec event.Record) int64 {
 		return x.TimeNS
 	case *event.LegChange:
 		return x.TimeNS
+	case *event.RDMAStep:
+		return x.TimeNS
+	case *event.Connection:
+		return x.EndNS
 	}
 	return 0
 }

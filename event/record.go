@@ -10,7 +10,7 @@ import (
 )
 
 // Record is one line of a recording: *Request, *Exchange, *Retransmit,
-// *Qdisc or *LegChange.
+// *Qdisc, *LegChange, *RDMAStep or *Connection.
 type Record interface{ record() }
 
 func (*Request) record()    {}
@@ -53,8 +53,12 @@ func ParseRecord(line []byte) (Record, error) {
 		return parseQdisc(line)
 	case "leg":
 		return parseLegChange(line)
+	case "rdma":
+		return parseRDMAStep(line)
+	case "connection":
+		return parseConnection(line)
 	}
-	return nil, &FieldError{"type", fmt.Sprintf("unknown value %q: allowed are request, exchange, retransmit, qdisc, leg", kind)}
+	return nil, &FieldError{"type", fmt.Sprintf("unknown value %q: allowed are request, exchange, retransmit, qdisc, leg, rdma, connection", kind)}
 }
 
 // ParseRequest reads one request record; another type is an error.

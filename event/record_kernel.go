@@ -148,6 +148,8 @@ type legJSON struct {
 	Reason    string    `json:"reason"`
 	Netns     string    `json:"netns,omitempty"`
 	Device    string    `json:"device,omitempty"`
+	RDMADev   string    `json:"rdma_device,omitempty"`
+	RDMAPort  int       `json:"rdma_port,omitempty"`
 }
 
 func parseLegChange(line []byte) (*LegChange, error) {
@@ -161,12 +163,18 @@ func parseLegChange(line []byte) (*LegChange, error) {
 	if !slices.Contains(Transports, j.Transport) {
 		return nil, &FieldError{"transport", fmt.Sprintf("unknown value %q: allowed are %v", j.Transport, Transports)}
 	}
-	return &LegChange{TimeNS: j.TimeNS, Leg: j.Leg, Transport: j.Transport, Reason: j.Reason, Netns: j.Netns, Device: j.Device}, nil
+	if j.RDMAPort < 0 || j.RDMAPort > maxRDMAPort {
+		return nil, &FieldError{"rdma_port", fmt.Sprintf("%d is outside 0 to %d", j.RDMAPort, maxRDMAPort)}
+	}
+	return &LegChange{
+		TimeNS: j.TimeNS, Leg: j.Leg, Transport: j.Transport, Reason: j.Reason,
+		Netns: j.Netns, Device: j.Device, RDMADevice: j.RDMADev, RDMAPort: j.RDMAPort,
+	}, nil
 }
 
 // MarshalJSON writes the leg record.
 func (l *LegChange) MarshalJSON() ([]byte, error) {
-	return json.Marshal(legJSON{"leg", l.TimeNS, l.Leg, l.Transport, l.Reason, l.Netns, l.Device})
+	return json.Marshal(legJSON{"leg", l.TimeNS, l.Leg, l.Transport, l.Reason, l.Netns, l.Device, l.RDMADevice, l.RDMAPort})
 }
 
 func needLegTime(leg string, timeNS int64) error {

@@ -71,6 +71,19 @@ func TestParseRecordErrorsNameTheField(t *testing.T) {
 		{`{"type":"qdisc","time_ns":5}`, "device"},
 		{`{"type":"qdisc","device":"eth0"}`, "time_ns"},
 		{`{"type":"leg","leg":"a","time_ns":5,"transport":"pigeon"}`, "transport"},
+		{`{"type":"leg","leg":"a","time_ns":5,"transport":"rdma","rdma_port":-1}`, "rdma_port"},
+		{`{"type":"rdma","time_ns":5}`, "device"},
+		{`{"type":"rdma","device":"d","port":1,"event":"e","meaning":"timeout"}`, "time_ns"},
+		{`{"type":"rdma","time_ns":5,"from_ns":6,"device":"d","port":1,"event":"e","meaning":"timeout"}`, "from_ns"},
+		{`{"type":"rdma","time_ns":5,"from_ns":4,"device":"d","port":256,"event":"e","meaning":"timeout"}`, "port"},
+		{`{"type":"rdma","time_ns":5,"from_ns":4,"device":"d","port":1,"meaning":"timeout"}`, "event"},
+		{`{"type":"rdma","time_ns":5,"from_ns":4,"device":"d","port":1,"event":"e","meaning":"luck"}`, "meaning"},
+		{`{"type":"rdma","time_ns":5,"from_ns":4,"device":"d","port":1,"event":"e","meaning":"timeout","count":-1}`, "count"},
+		{`{"type":"connection","time_ns":5}`, "leg"},
+		{`{"type":"connection","leg":"a"}`, "time_ns"},
+		{`{"type":"connection","leg":"a","time_ns":5,"start_ns":6}`, "start_ns"},
+		{`{"type":"connection","leg":"a","time_ns":5,"role":"host"}`, "role"},
+		{`{"model":"m","outcome":"error","status":1000}`, "status"},
 	} {
 		_, err := ParseRecord([]byte(tt.in))
 		var field *FieldError
@@ -96,6 +109,11 @@ func TestRecordsSurviveWriting(t *testing.T) {
 		&Qdisc{TimeNS: 5, Netns: "n", Device: "eth0", Kind: "htb", Handle: "1:", Packets: 1 << 40, Drops: 7},
 		&Qdisc{TimeNS: 5, Device: "eth0", Kind: "fq_codel", Handle: "0:", Parent: "8001:1", Packets: 1},
 		&LegChange{TimeNS: 5, Leg: "a", Transport: TransportFallback, Reason: "memlock", Netns: "n", Device: "eth0"},
+		&LegChange{TimeNS: 5, Leg: "a", Transport: TransportRDMA, RDMADevice: "mlx5_0", RDMAPort: 2},
+		&RDMAStep{FromNS: 4, TimeNS: 5, Device: "mlx5_0", Port: 2, Event: "local_ack_timeout_err", Meaning: RDMATimeout, Count: 7},
+		&Connection{Leg: "a", StartNS: 4, EndNS: 5},
+		&Connection{Leg: "a", StartNS: 4, EndNS: 5, Established: true, Flow: Flow{Role: RoleServer}},
+		&Request{Model: "m", DecodeRate: 6, Outcome: OutcomeError, LowConfidence: true, Fingerprint: "b7099", Status: 503},
 	} {
 		line, err := json.Marshal(want)
 		if err != nil {
@@ -126,6 +144,8 @@ func FuzzParseRecord(f *testing.F) {
 		`{"type":"retransmit","leg":"a","time_ns":5,"kind":"rto"}`,
 		`{"type":"qdisc","time_ns":5,"device":"d","packets":18446744073709551615}`,
 		`{"type":"leg","leg":"a","time_ns":5,"transport":"tcp"}`,
+		`{"type":"rdma","from_ns":4,"time_ns":5,"device":"d","port":1,"event":"e","meaning":"timeout","count":18446744073709551615}`,
+		`{"type":"connection","time_ns":5,"leg":"a","start_ns":4,"established":false,"role":"server"}`,
 		`{"type":null}`, `{"model":"\ud800"}`, `{`,
 	} {
 		f.Add([]byte(s))

@@ -119,4 +119,8 @@ type LegChange struct {
 	Reason    string
 	// Netns and Device say whose qdiscs are the leg's; "" where not known.
 	Netns, Device string
+	// RDMADevice and RDMAPort say whose hardware counters are the leg's; "" and
+	// 0 where its address is on no RDMA port.
+	RDMADevice string
+	RDMAPort   int
 }

@@ -38,7 +38,7 @@ type pipeline struct {
 
 	mu      sync.Mutex // guards what follows
 	det     *detector.Detector
-	queue   []event.Record // requests, qdiscs, leg changes
+	queue   []event.Record // requests, qdiscs, leg changes, RDMA counters
 	dropped uint64
 
 	events    ebpf.Events
@@ -176,6 +176,8 @@ func (p *pipeline) feed(queue []event.Record) {
 		case *event.LegChange:
 			p.det.Leg(*r)
 		}
+		case *event.RDMAStep:
+			p.det.RDMA(*r)
 	}
 }
 
@@ -206,7 +208,7 @@ func (p *pipeline) overflow() uint64 {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	st := p.det.Stats()
-	return p.legs.Overflow() + st.ModelsOverflow + st.StrataOverflow + st.LegsOverflow
+	return p.legs.Overflow() + st.ModelsOverflow + st.StrataOverflow + st.LegsOverflow + st.PortsOverflow
 }
 
 // judged returns what the detector has to show beyond rows.

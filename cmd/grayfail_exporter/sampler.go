@@ -40,7 +40,8 @@ type sampler struct {
 	watched    atomic.Pointer[[]netns.Namespace]
 	lastQdiscs atomic.Pointer[[]event.Qdisc]
 	lastRDMA   atomic.Pointer[event.RDMA] // nil: not there, or not readable
-	written    map[qdiscKey][2]uint64     // packets and drops last handed on
+	rdmaSteps  rdma.Steps
+	written    map[qdiscKey][2]uint64 // packets and drops last handed on
 }
 
 type qdiscKey struct{ netns, device, handle, parent, kind string }
@@ -144,6 +145,9 @@ func (s *sampler) sampleRDMA() {
 	case err == nil:
 		s.judge.Reading(reading)
 		s.lastRDMA.Store(&reading)
+		for _, step := range s.rdmaSteps.Next(&reading) {
+			s.pipe.submit(&step)
+		}
 		return
 	case errors.Is(err, errors.ErrUnsupported):
 		s.judge.Reading(reading) // without ports: no leg can run over RDMA

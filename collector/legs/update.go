@@ -228,7 +228,7 @@ func (t *Table) conclude(nowNS int64, l *leg) {
 	}
 	now := event.LegChange{
 		Leg: l.name, Transport: l.out.Transport, Reason: l.out.Reason,
-		Netns: l.out.Netns, Device: l.out.Device,
+		Netns: l.out.Netns, Device: l.out.Device, RDMADevice: l.out.RDMADevice, RDMAPort: l.out.RDMAPort,
 	}
 	was := l.told
 	was.TimeNS = 0

@@ -1,39 +1,30 @@
 package rdma
 
-// Meaning is what a hardware counter counts, whatever its driver calls it.
-type Meaning string
+import "grayfail/event"
 
-// Meanings. A requester is the side that sends a request, a responder the one
-// that gets it; either end of a leg is both.
+// Meaning is what a hardware counter counts, whatever its driver calls it.
+type Meaning = event.RDMAMeaning
+
+// Meanings by the names used here.
 const (
-	// Retransmission: the requester sent something again.
-	Retransmission Meaning = "retransmission"
-	// Timeout: the requester waited in vain for an acknowledgement.
-	Timeout Meaning = "timeout"
-	// SequenceNAK: the requester was told, or saw, that something is missing.
-	SequenceNAK Meaning = "sequence_nak"
-	// OutOfSequence: the responder got a packet before one that is missing.
-	OutOfSequence Meaning = "out_of_sequence"
-	// Duplicate: the responder got something again that it had.
-	Duplicate Meaning = "duplicate"
-	// RNRReceived: the peer was not ready to receive.
-	RNRReceived Meaning = "rnr_received"
-	// RNRSent: the process here had no buffer for what came.
-	RNRSent Meaning = "rnr_sent"
-	// RetryExceeded: the requester gave up, and the queue pair is of no more use.
-	RetryExceeded Meaning = "retry_exceeded"
-	// Congestion: packets were marked, or the sender was told to slow down.
-	Congestion Meaning = "congestion"
-	// LinkDown: the link went down.
-	LinkDown Meaning = "link_down"
+	Retransmission = event.RDMARetransmission
+	Timeout        = event.RDMATimeout
+	SequenceNAK    = event.RDMASequenceNAK
+	OutOfSequence  = event.RDMAOutOfSequence
+	Duplicate      = event.RDMADuplicate
+	RNRReceived    = event.RDMARNRReceived
+	RNRSent        = event.RDMARNRSent
+	RetryExceeded  = event.RDMARetryExceeded
+	Congestion     = event.RDMACongestion
+	LinkDown       = event.RDMALinkDown
 )
 
 // MeaningOf is the meaning of a counter by the name that its driver gives it;
 // "" for those that count what is in order (packets, bytes) or that no driver
 // known here has. Where two drivers use one name, they mean the same.
-func MeaningOf(event string) Meaning {
+func MeaningOf(name string) Meaning {
 	for i := range meanings {
-		if meanings[i].event == event {
+		if meanings[i].event == name {
 			return meanings[i].meaning
 		}
 	}

@@ -52,7 +52,7 @@ func TestBadLinesAreNamed(t *testing.T) {
 	want := []string{
 		"in:3: not a JSON object",
 		`in:4: field "leg": is needed`,
-		`in:5: field "type": unknown value "strange": allowed are request, exchange, retransmit, qdisc, leg`,
+		`in:5: field "type": unknown value "strange": allowed are request, exchange, retransmit, qdisc, leg, rdma, connection`,
 		"in:6: line is longer than 1048576 bytes",
 		`in:7: field "decode_tokens_per_second": cannot read JSON string as float64`,
 	}

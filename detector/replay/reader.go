@@ -106,6 +106,10 @@ func knownAt(rec event.Record) int64 {
 		return x.TimeNS
 	case *event.LegChange:
 		return x.TimeNS
+	case *event.RDMAStep:
+		return x.TimeNS
+	case *event.Connection:
+		return x.EndNS
 	}
 	return 0
 }

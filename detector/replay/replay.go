@@ -196,6 +196,10 @@ func (r *run) give(rec event.Record) {
 		r.det.Qdisc(*x)
 	case *event.LegChange:
 		r.det.Leg(*x)
+	case *event.RDMAStep:
+		r.det.RDMA(*x)
+	case *event.Connection:
+		r.det.Connection(*x)
 	}
 }
 
