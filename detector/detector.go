@@ -384,7 +384,7 @@ func (d *Detector) Stats() Stats {
 	s.LegsOverflow, s.ExchangesUnusable, s.SumsLost = d.store.legs.overflow, d.store.lostTurns, d.store.lostSlots
 	s.Models, s.Strata, s.Legs = len(d.models), d.strata, len(d.store.legs.all)
 	s.Queues, s.QueuesOverflow = len(d.drops.queues), d.drops.overflow
+	s.PortsOverflow = d.fabric.overflow
 	s.Pending, s.Exchanges = d.queue.len(), d.store.turns
 	return s
 }
-	s.PortsOverflow = d.fabric.overflow

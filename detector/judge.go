@@ -63,6 +63,12 @@ func (d *Detector) judgePhase(s *series, v *phaseView, r *event.Request, inFligh
 	if s != nil {
 		if v.judgeable() && row.Verdict != event.VerdictSlow && r.Outcome == event.OutcomeOK {
 			d.accept(s, v, key, r.EndNS)
+			if !s.suspicious {
+				d.fabric.learn(v.startNS, v.endNS)
+			}
+		}
+		if !r.ClientError() { // else they would end an episode
+			d.follow(s, &row, out)
 		}
 		d.follow(s, &row, out)
 		if v.phase == event.PhaseDecode && row.R != nil {
@@ -71,12 +77,6 @@ func (d *Detector) judgePhase(s *series, v *phaseView, r *event.Request, inFligh
 	}
 	out.Rows = append(out.Rows, row)
 }
-			if !s.suspicious {
-				d.fabric.learn(v.startNS, v.endNS)
-			}
-		}
-		if !r.ClientError() { // else they would end an episode
-			d.follow(s, &row, out)
 
 // explain fills in where the time of a slow phase went, and why.
 func (d *Detector) explain(row *event.Row, s *series, v *phaseView, basis *stratum, baseline float64) {
@@ -90,6 +90,9 @@ func (d *Detector) explain(row *event.Row, s *series, v *phaseView, basis *strat
 	if !found {
 		f, found = d.fallback(v, &l, basis)
 	}
+	if !found {
+		f, found = d.overRDMA(row, v, &l)
+	}
 	switch {
 	case found:
 	case basis == nil:
@@ -100,9 +103,6 @@ func (d *Detector) explain(row *event.Row, s *series, v *phaseView, basis *strat
 		f = unattributed("the request does not say when this phase was")
 	default:
 		f = d.blind(explain(&l, d.suspects(&l, v), &d.cfg.Cause))
-	if !found {
-		f, found = d.overRDMA(row, v, &l)
-	}
 	}
 	if s != nil {
 		f = s.weigh(f)

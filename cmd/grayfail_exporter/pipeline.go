@@ -175,9 +175,9 @@ func (p *pipeline) feed(queue []event.Record) {
 			p.det.Qdisc(*r)
 		case *event.LegChange:
 			p.det.Leg(*r)
-		}
 		case *event.RDMAStep:
 			p.det.RDMA(*r)
+		}
 	}
 }
 
