@@ -38,6 +38,11 @@ type Stats struct {
 	Requests, Canceled, Duplicates uint64
 	// Freed models and legs made room for others: the least recently used.
 	ModelsFreed, LegsFreed uint64
+	// StrataFreed were idle for MaxAge when there was no room for another, or
+	// of a fingerprint that is long gone.
+	StrataFreed uint64
+	// ClientErrors are failed requests without verdict: by their own fault.
+	ClientErrors uint64
 	// Overflow by table: what did not fit.
 	ModelsOverflow, StrataOverflow, LegsOverflow, QueuesOverflow, PortsOverflow, PendingOverflow uint64
 	// Ahead counts requests that ended in the future: their times are ignored.
@@ -282,6 +287,9 @@ func (d *Detector) Adopt(source, model string) int {
 				st.adopt()
 				n++
 			}
+			for _, st := range s.busiest() {
+				s.countAdoption(st.key.concurrency)
+			}
 			if s.episode.open {
 				e := s.episode.abandon()
 				d.remember(e)
@@ -314,7 +322,8 @@ func (d *Detector) Baselines() []event.Baseline {
 				out = append(out, event.Baseline{
 					Source: s.source, Model: s.model, Phase: s.phase, Concurrency: concurrencyLabel(st.key.concurrency),
 					Rate: st.baseline(&d.cfg), Anchor: st.anchor, Samples: st.window.len(), LogSigma: st.logSigma(),
-					State: st.state(s.episode.open, oldest), Adopted: st.adopted, Requests: st.requests,
+					State: st.state(s.episode.open, oldest), Adopted: s.adoptions(st.key.concurrency), Requests: st.requests,
+					Eroded: st.eroded(&d.cfg), Fingerprint: s.printName(),
 				})
 			}
 		}

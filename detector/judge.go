@@ -14,10 +14,14 @@ func (d *Detector) judge(r *event.Request, out *Output) {
 		return
 	}
 	inFlight := d.queue.concurrency(r, int64(d.cfg.Hold))
-	failed := r.Outcome == event.OutcomeError || r.Outcome == event.OutcomeTimeout
+	failed := (r.Outcome == event.OutcomeError || r.Outcome == event.OutcomeTimeout) && !r.ClientError()
+	if r.ClientError() {
+		d.stats.ClientErrors++
+	}
 
 	v, pre := decodeView(r, &d.cfg), prefillView(r, &d.cfg)
-	m := d.model(r, r.Outcome == event.OutcomeOK && (v.judgeable() || pre.judgeable()))
+	learnable := r.Outcome == event.OutcomeOK && (v.judgeable() || pre.judgeable())
+	m := d.model(r, learnable)
 	if failed {
 		v = failedView(r, &d.cfg)
 	}
@@ -40,7 +44,9 @@ func (d *Detector) judgePhase(s *series, v *phaseView, r *event.Request, inFligh
 	var basis *stratum
 	var baseline float64
 	key := keyOf(v, inFlight)
+	key.guessed = r.LowConfidence
 	if s != nil {
+		key.print = d.printOf(s, r, v.judgeable() && r.Outcome == event.OutcomeOK)
 		s.expire(r.EndNS, &d.cfg)
 		basis, baseline = s.basis(key, &d.cfg)
 	}
@@ -52,6 +58,8 @@ func (d *Detector) judgePhase(s *series, v *phaseView, r *event.Request, inFligh
 		row.R = d.slab.float(v.rate / baseline)
 	}
 	switch {
+	case r.ClientError():
+		row.Detail = "client_error"
 	case failed, row.R != nil && *row.R < d.cfg.Threshold:
 		row.Verdict = event.VerdictSlow
 		d.explain(&row, s, v, basis, baseline)
@@ -70,7 +78,6 @@ func (d *Detector) judgePhase(s *series, v *phaseView, r *event.Request, inFligh
 		if !r.ClientError() { // else they would end an episode
 			d.follow(s, &row, out)
 		}
-		d.follow(s, &row, out)
 		if v.phase == event.PhaseDecode && row.R != nil {
 			d.score(s, &row, r, out)
 		}
@@ -82,8 +89,11 @@ func (d *Detector) judgePhase(s *series, v *phaseView, r *event.Request, inFligh
 func (d *Detector) explain(row *event.Row, s *series, v *phaseView, basis *stratum, baseline float64) {
 	var l ledger
 	if v.endNS > v.startNS && basis != nil && v.seconds > 0 {
-		refs := &s.find(basis.key.parent()).refs
-		l = settle(v, baseline, d.store.measure(v.startNS, v.endNS), refs)
+		var refs legReferences // of a parent that made room
+		if parent := s.find(basis.key.parent()); parent != nil {
+			refs = parent.refs
+		}
+		l = settle(v, baseline, d.store.measure(v.startNS, v.endNS), &refs)
 		row.ExcessMS, row.LocalMS, row.LegsMS = l.inMS()
 	}
 	f, found := d.deadPath(row, v, &l)

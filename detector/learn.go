@@ -27,12 +27,15 @@ func (d *Detector) stratum(s *series, key stratumKey) *stratum {
 	if st := s.find(key); st != nil {
 		return st
 	}
-	if d.strata >= d.cfg.MaxStrata {
+	if d.strata >= d.cfg.MaxStrata && !d.freeStratum() {
 		d.stats.StrataOverflow++
 		return nil
 	}
 	d.strata++
-	st := &stratum{key: key, window: window{max: d.cfg.Window}}
+	if s.isNewRegime(key) {
+		s.countAdoption(key.concurrency)
+	}
+	st := &stratum{key: key, window: window{max: d.cfg.Window}, usedNS: d.nowNS}
 	s.strata = append(s.strata, st)
 	return st
 }

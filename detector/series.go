@@ -21,6 +21,13 @@ type series struct {
 	// learnedNS are the ends of the last LookBack samples learned.
 	learnedNS []int64
 	scores    scoreRing
+	// prints are the fingerprints seen, print is the place of the newest.
+	// replaced: one of them has made room for another.
+	prints   []fingerprint
+	print    uint8
+	replaced bool
+	// adopted counts new regimes by bucket of concurrency.
+	adopted []uint64
 }
 
 func newSeries(source, name string, phase event.Phase) series {
@@ -85,6 +92,7 @@ func (s *series) accept(x sample, c *Config, parent, leaf *stratum) {
 			continue
 		}
 		st.requests++
+		st.usedNS = max(st.usedNS, x.endNS)
 		if s.suspicious {
 			st.hold(x, c)
 		} else {
@@ -147,11 +155,12 @@ func (s *series) release(c *Config) {
 	}
 }
 
-// busiest returns one parent stratum for each concurrency, in its order.
+// busiest returns one parent stratum of what runs now for each concurrency, in
+// its order.
 func (s *series) busiest() []*stratum {
 	var out []*stratum
 	for _, st := range s.strata {
-		if st.key != st.key.parent() {
+		if st.key != st.key.parent() || st.key.print != s.print {
 			continue
 		}
 		i := slices.IndexFunc(out, func(o *stratum) bool { return o.key.concurrency == st.key.concurrency })

@@ -15,6 +15,12 @@ import (
 // eight at 0.23 of the single rate by design.
 type stratumKey struct {
 	concurrency, context, output uint8
+	// print is the engine's fingerprint, by its place in series.prints.
+	print uint8
+	// guessed: token counts guessed from chunks and counted ones are two
+	// populations. An engine that puts several tokens into a chunk would look
+	// slow wherever it is counted by chunks.
+	guessed bool
 }
 
 func (k stratumKey) parent() stratumKey { k.output = 0; return k }
@@ -65,8 +71,8 @@ type stratum struct {
 	lowest float64
 	// known once the window held MinSamples: it stays so.
 	known    bool
-	adopted  uint64
 	requests uint64
+	usedNS   int64 // event time of the last request of it
 	// held are accepted samples since the last slow verdict of the series:
 	// learned when the run is long enough, dropped when an episode opens.
 	held []sample
@@ -151,7 +157,16 @@ func (s *stratum) adopt() {
 	s.held = s.held[:0]
 	s.refs.clear()
 	s.anchor, s.above, s.known = 0, 0, false
-	s.adopted++
+}
+
+// erodedShare of the anchor: below it the median has decayed, and the anchor
+// alone keeps that from becoming the standard.
+const erodedShare = 0.8
+
+// eroded says that the regime has decayed slowly: what is accepted is far
+// below what once was.
+func (s *stratum) eroded(c *Config) bool {
+	return s.known && s.window.len() >= c.MinKeep && s.window.median() < erodedShare*s.anchor
 }
 
 // state as of oldestNS: samples that ended before it count no longer.

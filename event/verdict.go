@@ -110,6 +110,12 @@ type Baseline struct {
 	State       BaselineState `json:"state"`
 	Adopted     uint64        `json:"adopted"`
 	Requests    uint64        `json:"requests"` // judged or learned, to find the busiest
+	// Eroded: the median has decayed below 0.8 of the anchor, too slowly for any
+	// request to be slow. Adopt it, or find what eats it.
+	Eroded bool `json:"eroded"`
+	// Fingerprint of the engine that the baseline is of; "" where the source
+	// names none.
+	Fingerprint string `json:"fingerprint,omitempty"`
 }
 
 // Correlation is the rank statistic beside the ledger: "associated with".

@@ -103,6 +103,7 @@ func (p *pipeline) turn(now time.Time) {
 		c := &p.events.Connections[i]
 		p.metrics.Connection(c)
 		p.legs.Connection(*c)
+		p.rec.write(c)
 	}
 	for _, r := range queue {
 		if req, ok := r.(*event.Request); ok {

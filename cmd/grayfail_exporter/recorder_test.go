@@ -33,6 +33,7 @@ func TestRecorderWritesWhatReplayReads(t *testing.T) {
 		&event.Retransmit{Leg: "b", TimeNS: 8, Kind: event.RetransmitRTO, Side: event.SideCoordinator},
 		&event.Qdisc{TimeNS: 9, Device: "eth0", Kind: "tbf", Handle: "1:", Packets: 5, Drops: 2},
 		&event.LegChange{TimeNS: 10, Leg: "b", Transport: event.TransportTCP, Device: "eth0"},
+		&event.Connection{Leg: "b", StartNS: 9, EndNS: 10},
 		&event.Request{ID: "r", Model: "m", EndNS: 11, DecodeRate: 3, GeneratedTokens: 9, Outcome: event.OutcomeOK},
 	}
 	record(t, path, 1<<20, want...)
