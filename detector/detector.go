@@ -51,6 +51,8 @@ type Stats struct {
 	// counts steps back of the clock that made the detector start its line of
 	// time anew.
 	EventsAhead, Rebased uint64
+	// ClockSteps that the caller has told of.
+	ClockSteps uint64
 	// ExchangesUnusable had no leg or no plausible times, or did not fit.
 	ExchangesUnusable uint64
 	// SumsLost are 100 ms sums that made room for newer ones.
@@ -64,14 +66,16 @@ const maxPastEpisodes = 256
 
 // New makes a detector; zero fields of c mean the defaults.
 func New(c Config) *Detector {
-	d := &Detector{
-		cfg:    c.withDefaults(),
-		models: make(map[modelKey]*model),
-	}
+	d := &Detector{}
+	d.init(c.withDefaults())
+	return d
+}
+
+func (d *Detector) init(c Config) {
+	d.cfg, d.models = c, make(map[modelKey]*model)
 	d.store = store{cfg: &d.cfg, legs: legTable{
 		byName: make(map[string]*leg), max: d.cfg.MaxLegs, idleNS: int64(d.cfg.SumSpan), freed: d.forgetLeg,
 	}}
-	return d
 }
 
 // Config returns the thresholds in use.

@@ -1,6 +1,9 @@
 package detector
 
 import (
+	"encoding/binary"
+	"fmt"
+	"hash/fnv"
 	"slices"
 
 	"grayfail/event"
@@ -106,6 +109,7 @@ func (t *tracker) start(c *Config) {
 	first := t.recent[0]
 	t.open, t.blame, t.lastEndNS = true, t.blame[:0], 0
 	t.current = event.Episode{StartNS: first.startNS, Source: t.source, Model: t.model, Phase: t.phase}
+	t.current.ID = episodeID(&t.current)
 	before := first.serial - 1
 	for _, j := range t.recent {
 		t.trailing = int(j.serial - before - 1)
@@ -113,6 +117,17 @@ func (t *tracker) start(c *Config) {
 		before = j.serial
 	}
 	t.recent = t.recent[:0]
+}
+
+// episodeID is made of what an episode is about and of its start: a replay
+// gives the same.
+func episodeID(e *event.Episode) string {
+	h := fnv.New64a()
+	for _, part := range []string{e.Source, e.Model, string(e.Phase)} {
+		_, _ = h.Write(append([]byte(part), 0))
+	}
+	_, _ = h.Write(binary.BigEndian.AppendUint64(nil, uint64(e.StartNS)))
+	return fmt.Sprintf("%016x", h.Sum64())
 }
 
 // extend counts one more verdict in and closes the episode after a run of ok.

@@ -88,7 +88,7 @@ func (q *queue) judged(r *event.Request) bool {
 		return false
 	}
 	for i := range min(len(q.past), maxNeighbours) {
-		p := &q.past[(q.pastHead+len(q.past)-1-i)%len(q.past)]
+		p := q.newest(i)
 		if p.endNS < end {
 			return false
 		}
@@ -113,13 +113,21 @@ func (q *queue) remember(r *event.Request) {
 	if !ok {
 		return
 	}
-	p := past{r.Source, r.ID, start, end}
+	q.keep(past{r.Source, r.ID, start, end})
+}
+
+func (q *queue) keep(p past) {
 	if len(q.past) < maxPast {
 		q.past = append(q.past, p)
 		return
 	}
 	q.past[q.pastHead] = p
 	q.pastHead = (q.pastHead + 1) % maxPast
+}
+
+// newest returns the i-th newest of the past ones.
+func (q *queue) newest(i int) *past {
+	return &q.past[(q.pastHead+len(q.past)-1-i)%len(q.past)]
 }
 
 // concurrency is how many requests of the source were in flight during r,
@@ -140,7 +148,7 @@ func (q *queue) concurrency(r *event.Request, slackNS int64) float64 {
 		}
 	}
 	for i := range min(len(q.past), maxNeighbours) {
-		p := &q.past[(q.pastHead+len(q.past)-1-i)%len(q.past)]
+		p := q.newest(i)
 		if p.endNS+slackNS < start {
 			break
 		}

@@ -46,7 +46,11 @@ func (s *store) rebase(nowNS int64) {
 }
 
 func (s *series) rebase(nowNS int64) {
+	for i := range s.prints {
+		s.prints[i].usedNS = min(s.prints[i].usedNS, nowNS)
+	}
 	for _, st := range s.strata {
+		st.usedNS = min(st.usedNS, nowNS)
 		for i := range st.window.len() {
 			x := st.window.at(i)
 			x.endNS = min(x.endNS, nowNS)

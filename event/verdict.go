@@ -72,6 +72,8 @@ type Row struct {
 
 // Episode is a run of slow verdicts of one model and phase.
 type Episode struct {
+	// ID stays the same from the opening on, across restarts and clock steps.
+	ID         string   `json:"id,omitempty"`
 	StartNS    int64    `json:"start_ns"`
 	EndNS      int64    `json:"end_ns"` // 0 while it is open
 	Source     string   `json:"source,omitempty"`
