@@ -15,6 +15,7 @@ import (
 type config struct {
 	Namespaces namespacesConfig `yaml:"namespaces"`
 	Legs       legsConfig       `yaml:"legs"`
+	RDMA       rdmaConfig       `yaml:"rdma"`
 	Requests   requestsConfig   `yaml:"requests"`
 	Detector   detectorConfig   `yaml:"detector"`
 }
@@ -22,6 +23,13 @@ type config struct {
 type namespacesConfig struct {
 	Names []string `yaml:"names"`
 	Auto  bool     `yaml:"auto"`
+}
+
+// rdmaConfig says how often queue pairs are listed, if at all: collector/rdma
+// has why an operator may want that less often, or not.
+type rdmaConfig struct {
+	QueuePairs bool           `yaml:"queue_pairs"`
+	Interval   durationConfig `yaml:"queue_pairs_interval"`
 }
 
 type legsConfig struct {
@@ -108,6 +116,7 @@ const defaultRequestTimeout = durationConfig(180 * time.Second)
 func defaultConfig() config {
 	return config{
 		Legs: legsConfig{Discover: discoverConfig{Ports: []uint16{50052}, RDMAAddresses: true}},
+		RDMA: rdmaConfig{QueuePairs: true, Interval: durationConfig(5 * time.Second)},
 		Detector: detectorConfig{
 			Threshold: 0.5, MinSamples: 10, Window: 256, MaxAge: durationConfig(6 * time.Hour),
 		},

@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 	"unicode"
 	"unicode/utf8"
 
@@ -23,6 +24,7 @@ func (c *config) check(lines strictyaml.Lines) error {
 		errs = append(errs, lines.Error(field, format, args...))
 	}
 	c.checkLegs(bad)
+	c.checkDiscovery(bad)
 	c.checkProxies(bad)
 	c.checkSources(bad)
 	d := c.Detector
@@ -95,6 +97,35 @@ func (c *config) checkLegs(bad badFunc) {
 		if !slices.Contains([]string{"auto", "rdma", "tcp"}, leg.Expect) {
 			bad(field+".expect", "%q: allowed are auto, rdma, tcp", leg.Expect)
 		}
+	}
+}
+
+// maxProcesses bounds the names that each connection is compared with.
+const maxProcesses = 64
+
+// Queue pairs are listed this often: judgements want a list that is younger
+// than 30 s.
+const (
+	shortestListing = durationConfig(time.Second)
+	longestListing  = durationConfig(20 * time.Second)
+)
+
+func (c *config) checkDiscovery(bad badFunc) {
+	names := c.Legs.Discover.Processes
+	if len(names) > maxProcesses {
+		bad("legs.discover.processes", "%d names: at most %d", len(names), maxProcesses)
+	}
+	for i, name := range names {
+		field := fmt.Sprintf("legs.discover.processes[%d]", i)
+		switch {
+		case name == "" || strings.Contains(name, "/") || !plainName(name):
+			bad(field, "%q is not a name as in /proc/PID/comm, without a path", name)
+		case slices.Index(names, name) != i:
+			bad(field, "%q is listed twice", name)
+		}
+	}
+	if d := c.RDMA.Interval; d < shortestListing || d > longestListing {
+		bad("rdma.queue_pairs_interval", "%s is outside 1s to 20s; to list no queue pairs, set queue_pairs: false", time.Duration(d))
 	}
 }
 

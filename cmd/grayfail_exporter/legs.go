@@ -60,13 +60,15 @@ func lookAtLegs(ctx context.Context, f legsFlags, stderr io.Writer) ([]event.Leg
 	set := netns.NewSet(spacesConfig(&cfg))
 	sockets := sockdiag.New(sockdiag.Options{})
 	defer sockets.Close()
-	devices := rdma.New(rdma.Options{Every: time.Nanosecond}) // listed at both looks
+	devices := rdma.New(rdma.Options{Every: time.Nanosecond, NoQueuePairs: !cfg.RDMA.QueuePairs}) // listed at both looks
 	defer devices.Close()
 	judge := newJudge(f.wait)
 	tableConfig := legsTableConfig(&cfg, judge)
 	tableConfig.Settling = f.wait // two looks are all there is
 	table := legs.New(tableConfig)
 	addresses := legs.NewAddressReader()
+	find := newDiscovery(func() *config { return &cfg }, 0)
+	defer find.survey.Close()
 	for look := range 2 {
 		if look > 0 {
 			select {
@@ -77,13 +79,16 @@ func lookAtLegs(ctx context.Context, f legsFlags, stderr io.Writer) ([]event.Leg
 		}
 		now := time.Now().UnixNano()
 		spaces, problems := set.Look(now)
-		list, more, err := sockets.Collect(now, spaces, watchedPorts(&cfg))
+		reading, unreadDevices := readDevices(devices, judge)
+		found, unfound := find.look(now, spaces, reading)
+		problems = slices.Concat(problems, unreadDevices, unfound)
+		table.SetFound(found)
+		list, more, err := sockets.Collect(now, spaces, merged(watchedPorts(&cfg), found.Ports()))
 		if err != nil {
 			return nil, err
 		}
 		watched := set.Adopt(netns.OwnersOf(list))
 		nets, unread := addresses.Read(now, watched, sockets.Complete)
-		problems = append(problems, readDevices(devices, judge)...)
 		table.Update(now, list, nets)
 		if look > 0 {
 			// Legs of one process are judged by what the others turned out to be.
@@ -98,15 +103,16 @@ func lookAtLegs(ctx context.Context, f legsFlags, stderr io.Writer) ([]event.Leg
 
 // readDevices hands a reading of the RDMA devices to the judge. A host without
 // any is in order.
-func readDevices(devices *rdma.Collector, judge *join.Judge) []event.Problem {
+func readDevices(devices *rdma.Collector, judge *join.Judge) (*event.RDMA, []event.Problem) {
 	reading, problems, err := devices.Collect(time.Now().UnixNano())
-	if errors.Is(err, errors.ErrUnsupported) {
-		return nil
+	switch {
+	case errors.Is(err, errors.ErrUnsupported):
+		return nil, nil
+	case err != nil:
+		return nil, problems
 	}
-	if err == nil {
-		judge.Reading(reading)
-	}
-	return problems
+	judge.Reading(reading)
+	return &reading, problems
 }
 
 // legInTrouble is the contract's exit 1.
@@ -119,6 +125,9 @@ func legInTrouble(l *event.Leg) bool {
 		return l.Expected == "tcp"
 	case event.TransportTCP:
 		return l.Expected == "rdma"
+	case event.TransportUnknown:
+		// One that is there and cannot be judged is not against anything.
+		return l.Expected == "rdma" && l.Connections == 0
 	}
 	return false
 }

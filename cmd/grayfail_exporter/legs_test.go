@@ -8,6 +8,12 @@ import (
 
 // TestLegInTrouble is the contract's exit 1 of legs.
 func TestLegInTrouble(t *testing.T) {
+	absent := event.Leg{Transport: event.TransportUnknown, Expected: "rdma"}
+	present := absent
+	present.Connections = 1
+	if !legInTrouble(&absent) || legInTrouble(&present) {
+		t.Error("RDMA expected: an absent leg is trouble, one that cannot be judged yet is not")
+	}
 	for _, tt := range []struct {
 		transport event.Transport
 		expected  string

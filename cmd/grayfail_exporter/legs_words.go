@@ -42,6 +42,14 @@ func reasonText(l *event.Leg) string {
 		return "whose queue pairs are on that port is not known: RDMA or TCP cannot be told. Give the exporter CAP_SYS_PTRACE, in the host's PID namespace"
 	case join.ReasonGIDsNotRead:
 		return "a GID table could not be read: RDMA or TCP cannot be told"
+	case legs.ReasonNotConnected:
+		return "no process here has connected to this peer. Is the engine started with its address?"
+	case legs.ReasonReplyOutstanding:
+		return "requests are in flight, the last thing sent on this leg was not answered, and nothing moves: the peer's process hangs, or computes for very long. Look at it"
+	case legs.ReasonNothingSent:
+		return "requests are in flight and its queue pair sends nothing: the peer's process hangs, or this host computes for very long"
+	case legs.ReasonUnread:
+		return "data waits here and the process does not read it: it is stopped, swapping or blocked. Look at it"
 	case legs.ReasonHelloUnanswered:
 		return "connected, and its first message waits for an answer: the worker serves another client. Find who else is connected to it"
 	case legs.ReasonNotAccepted:

@@ -48,7 +48,7 @@ func (p *publisher) publish() {
 		Episodes:       episodes,
 		Correlations:   correlations,
 		Statuses:       s.status.list(),
-		InFlight:       append(s.proxies.inFlight(), s.logs.inFlight()...),
+		InFlight:       s.inFlight(),
 		HostAddresses:  s.pipe.legs.HostAddresses(),
 		ConfigReload:   *s.reloaded.Load(),
 		SeriesOverflow: s.pipe.overflow(),

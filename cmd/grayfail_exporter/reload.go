@@ -41,7 +41,8 @@ func (s *server) applyConfig() error {
 	}
 	s.logs.apply(next.Requests.LlamaLogs)
 	s.sampler.spaces.SetConfig(spacesConfig(&next))
-	s.pipe.legs.SetConfig(legsTableConfig(&next, s.sampler.judge))
+	s.pipe.legs.SetConfig(s.tableConfig(&next, s.sampler.judge))
+	s.sampler.rdma.SetQueuePairs(time.Duration(next.RDMA.Interval), !next.RDMA.QueuePairs)
 	s.cfg.Store(&next)
 	s.requestsStatus()
 	return nil

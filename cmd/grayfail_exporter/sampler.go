@@ -32,10 +32,9 @@ type sampler struct {
 	status    *statuses
 	now       func() time.Time
 	// ports are the watched ports now; watch hands ports and namespaces to BPF.
-	ports func() []uint16
-	watch func(ports []uint16, namespaces []uint32)
-	// unbuilt names what the configuration asks for and this version lacks.
-	unbuilt func() []event.Problem
+	ports     func() []uint16
+	watch     func(ports []uint16, namespaces []uint32)
+	discovery *discovery
 
 	watched    atomic.Pointer[[]netns.Namespace]
 	lastQdiscs atomic.Pointer[[]event.Qdisc]
@@ -105,12 +104,15 @@ func (s *sampler) sampleSockets() {
 	look, problems := s.spaces.Look(now)
 	problems = append(problems, s.unbuilt()...)
 	ports := s.ports()
-	list, more, err := s.sockets.Collect(now, look, ports)
+	found, unfound := s.discovery.look(now, look, s.lastRDMA.Load())
+	problems = append(problems, unfound...)
+	s.legs.SetFound(found)
+	list, more, err := s.sockets.Collect(now, look, merged(ports, found.Ports()))
 	// Without sockets the namespaces named are watched all the same: qdiscs and
 	// the exchange clock need none.
 	spaces := s.spaces.Adopt(netns.OwnersOf(list))
 	s.watched.Store(&spaces)
-	s.watch(ports, inodes(spaces))
+	s.watch(merged(ports, found.Named), inodes(spaces))
 	if err != nil {
 		s.status.tried("tcp_sockets", time.Since(started), 0, append(problems, more...), asProblem(err))
 		return
@@ -164,5 +166,5 @@ func (s *sampler) currentQdiscs() []event.Qdisc {
 
 // close releases the sockets of the sources; call it after run has returned.
 func (s *sampler) close() error {
-	return errors.Join(s.qdiscs.Close(), s.sockets.Close(), s.rdma.Close())
+	return errors.Join(s.qdiscs.Close(), s.sockets.Close(), s.discovery.survey.Close(), s.rdma.Close())
 }

@@ -44,6 +44,8 @@ type server struct {
 	proxies   *proxySet
 	logs      *logSet
 	push      *push.Handler
+	state     *stateKeeper // nil without --state.dir
+	busy      busy
 	listening atomic.Bool
 
 	reloading sync.Mutex
@@ -61,6 +63,7 @@ func newServer(f serveFlags, log zerolog.Logger) (*server, error) {
 	}
 	s := &server{flags: f, log: log, registry: newRegistry(), status: newStatuses("qdisc", "tcp_events", "tcp_sockets", "rdma", "requests")}
 	s.cfg.Store(&cfg)
+	s.busy.list = s.inFlight
 	s.reloaded.Store(&event.ConfigReload{Successful: true, TimeNS: time.Now().UnixNano()})
 	if f.record != "" {
 		if s.rec, err = newRecorder(f.record, f.recordMaxBytes); err != nil {
@@ -78,7 +81,7 @@ func newServer(f serveFlags, log zerolog.Logger) (*server, error) {
 	}
 	spaces := netns.NewSet(spacesConfig(&cfg))
 	judge := newJudge(0)
-	table := legs.New(legsTableConfig(&cfg, judge))
+	table := legs.New(s.tableConfig(&cfg, judge))
 	probes, problems := ebpf.Load(ebpf.Options{Ports: cfg.Legs.Discover.Ports})
 	s.probes = probes
 	s.status.loaded(problems, probes.Available(), probes.SendHook() != "")
@@ -90,10 +93,11 @@ func newServer(f serveFlags, log zerolog.Logger) (*server, error) {
 	s.logs = newLogSet(f.stateDir, s.pipe.submitRequest)
 	s.push = push.New(push.Config{}, push.Hooks{Emit: s.pipe.submitRequest})
 	s.sampler = &sampler{
-		interval: f.sampleInterval, spaces: spaces, qdiscs: qdisc.New(qdisc.Options{}), sockets: sockdiag.New(sockdiag.Options{}), rdma: rdma.New(rdma.Options{}), judge: judge,
+		interval: f.sampleInterval, spaces: spaces, qdiscs: qdisc.New(qdisc.Options{}), sockets: sockdiag.New(sockdiag.Options{}), rdma: rdma.New(rdmaOptions(&cfg)), judge: judge,
 		addresses: legs.NewAddressReader(), legs: table, pipe: s.pipe, status: s.status, now: time.Now,
-		ports: func() []uint16 { return watchedPorts(s.config()) },
-		watch: s.watch, unbuilt: s.unbuiltDiscovery,
+		ports:     func() []uint16 { return watchedPorts(s.config()) },
+		watch:     s.watch,
+		discovery: newDiscovery(s.config, discoverEvery),
 	}
 	s.publisher = &publisher{server: s, metrics: metrics, interval: f.sampleInterval}
 	s.log.Info().Float64("threshold", cfg.Detector.Threshold).Int("min_samples", cfg.Detector.MinSamples).
@@ -114,34 +118,29 @@ func (s *server) watch(ports []uint16, namespaces []uint32) {
 }
 
 // watchedPorts are the discovered ports and those of static legs.
-func watchedPorts(c *config) []uint16 {
-	seen := map[uint16]bool{}
-	var ports []uint16
-	add := func(p uint16) {
-		if !seen[p] {
-			seen[p] = true
-			ports = append(ports, p)
-		}
-	}
-	for _, p := range c.Legs.Discover.Ports {
-		add(p)
-	}
-	for _, leg := range c.Legs.Static {
-		add(leg.Peer.Port())
-	}
-	return ports
-}
+func watchedPorts(c *config) []uint16 { return configuredLegs(c).WatchedPorts() }
 
 func spacesConfig(c *config) netns.Config {
 	return netns.Config{Names: c.Namespaces.Names, Auto: c.Namespaces.Auto}
 }
 
-func legsTableConfig(c *config, judge *join.Judge) legs.Config {
-	out := legs.Config{Ports: c.Legs.Discover.Ports, Max: maxLegs, Join: judge.Join}
+// configuredLegs are the legs that the file asks for.
+func configuredLegs(c *config) legs.Config {
+	out := legs.Config{Ports: c.Legs.Discover.Ports, Max: maxLegs}
 	for _, leg := range c.Legs.Static {
 		out.Static = append(out.Static, legs.Static{Name: leg.Name, Peer: leg.Peer.AddrPort, Expect: leg.Expect})
 	}
 	return out
+}
+
+func legsTableConfig(c *config, judge *join.Judge) legs.Config {
+	out := configuredLegs(c)
+	out.Join = judge.Join
+	return out
+}
+
+func rdmaOptions(c *config) rdma.Options {
+	return rdma.Options{Every: time.Duration(c.RDMA.Interval), NoQueuePairs: !c.RDMA.QueuePairs}
 }
 
 // newJudge joins legs with RDMA; it looks at processes in /proc. A settling of
@@ -158,12 +157,11 @@ func detectorSettings(c *config) detector.Config {
 	return d
 }
 
-// unbuiltDiscovery says that legs.discover.processes has no effect yet.
-func (s *server) unbuiltDiscovery() []event.Problem {
-	if len(s.config().Legs.Discover.Processes) == 0 {
-		return nil
-	}
-	return []event.Problem{{Reason: "discover_processes_not_in_this_version", Detail: "legs.discover.processes is checked but has no effect in this version; name ports or static legs"}}
+// tableConfig is that of a server, which knows what is in flight.
+func (s *server) tableConfig(c *config, judge *join.Judge) legs.Config {
+	out := legsTableConfig(c, judge)
+	out.InFlight = s.busy.since
+	return out
 }
 
 // requestsStatus says which request sources run, and which are configured but

@@ -16,9 +16,9 @@ func (t *Table) rebase(nowNS int64) {
 		}
 	}
 	for _, l := range t.names {
-		move(&l.usedNS, &l.lostNS, &l.unreadNS, &l.refusedNS, &l.out.GoneNS, &l.out.FirstSeenNS)
+		move(&l.usedNS, &l.lostNS, &l.unreadNS, &l.refusedNS, &l.out.GoneNS, &l.out.FirstSeenNS, &l.motion.movedNS)
 		for _, s := range l.sockets {
-			move(&s.sinceNS, &s.closingNS, &s.ackNS)
+			move(&s.sinceNS, &s.closingNS, &s.ackNS, &s.unreadNS)
 		}
 	}
 }

@@ -38,6 +38,13 @@ type Config struct {
 	// then. A program that looks twice and ends can set it to the pause
 	// between its looks.
 	Settling time.Duration
+	// InFlight, if there is one, tells for how long requests have been in flight
+	// without a break; 0 while there is none. Where it is not known, a leg is
+	// stalled only by what waits unread. It must not call the Table.
+	InFlight func(nowNS int64) time.Duration
+	// StallAfter is how long nothing must move for a leg to be stalled, default
+	// 10 s: a long prompt may take a worker that long.
+	StallAfter time.Duration
 	// Forget removes a leg that is no longer connected, default 15 min. Static
 	// legs stay.
 	Forget time.Duration
@@ -83,6 +90,7 @@ type NetnsInfo struct {
 func withDefaults(cfg Config) Config {
 	cfg.Max = cmp.Or(cfg.Max, 256)
 	cfg.Settling = cmp.Or(cfg.Settling, 2*time.Second)
+	cfg.StallAfter = cmp.Or(cfg.StallAfter, 10*time.Second)
 	cfg.Forget = cmp.Or(cfg.Forget, 15*time.Minute)
 	cfg.Static = slices.Clone(cfg.Static)
 	for i := range cfg.Static {
@@ -94,7 +102,7 @@ func withDefaults(cfg Config) Config {
 }
 
 // WatchedPorts are the ports whose sockets the table wants to be told of:
-// discovered ones and those of static legs.
+// discovered ones and those of static legs. What was found is beside them.
 func (c Config) WatchedPorts() []uint16 {
 	ports := slices.Clone(c.Ports)
 	for _, s := range c.Static {

@@ -39,6 +39,7 @@ type sock struct {
 	unacked         uint32
 	queue           uint32
 	quiet           time.Duration // since the last byte either way
+	unheard         time.Duration // and since the last byte received, beyond that
 	orphan          bool          // no inode: nobody has accepted or still holds it
 	rtt             time.Duration
 	pid             int
@@ -50,7 +51,7 @@ func (s sock) event() event.TCPSocket {
 		State: s.state, HasInfo: !s.noInfo, Inode: uint32(10_000 + s.cookie),
 		BytesAcked: s.acked, BytesReceived: s.received, OutOfOrder: s.outOfOrder, Retransmits: s.retransmits,
 		UnackedSegments: s.unacked, ReceiveQueueBytes: s.queue,
-		SinceSend: s.quiet, SinceReceive: s.quiet, RTT: s.rtt,
+		SinceSend: s.quiet, SinceReceive: s.quiet + s.unheard, RTT: s.rtt,
 		Flow: event.Flow{
 			NetnsInode: s.inode, Socket: s.cookie, PID: s.pid,
 			Local: netip.MustParseAddrPort(or(s.local, "10.77.2.1:40000")), Peer: netip.MustParseAddrPort(or(s.peer, peerB)),

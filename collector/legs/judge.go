@@ -32,6 +32,7 @@ const (
 	ReasonSYNUnanswered   = "syn_unanswered"   // dead: the peer does not answer
 	ReasonConnectFailed   = "connect_failed"   // dead: connections were refused or timed out
 	ReasonFINUnanswered   = "fin_unanswered"   // half_open: we ended it, the peer does not hear
+	ReasonNotConnected    = "not_connected"    // unknown: nobody here has connected to a configured peer
 	ReasonNotRead         = "not_read"         // unknown: its sockets can no longer be read
 )
 
@@ -111,6 +112,8 @@ func (l *leg) judgeLost(nowNS int64, settling time.Duration) (event.Transport, s
 		return event.TransportDead, ReasonConnectFailed
 	case wasDead && len(l.sockets) == 0:
 		return event.TransportDead, l.out.Reason
+	case l.static != nil && !l.hadSettled && len(l.sockets) == 0:
+		return event.TransportUnknown, ReasonNotConnected
 	case !l.hadSettled:
 		return event.TransportUnknown, "" // there were short connections only
 	case l.role == event.RoleServer:

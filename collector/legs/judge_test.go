@@ -155,7 +155,7 @@ func TestTransportRefused(t *testing.T) {
 			table.Connection(event.Connection{Established: true, EndNS: seconds(4), Flow: sock{}.event().Flow})
 			table.Connection(event.Connection{EndNS: seconds(4), Flow: sock{server: true, local: "10.77.2.1:50052"}.event().Flow})
 			table.Connection(event.Connection{EndNS: seconds(4), Flow: sock{peer: "10.77.2.2:80"}.event().Flow})
-		}, want: map[string]string{"rpc-b": "unknown"}},
+		}, want: map[string]string{"rpc-b": "unknown not_connected"}},
 	})
 }
 

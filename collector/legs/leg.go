@@ -31,6 +31,10 @@ type leg struct {
 
 	sockets map[socketKey]*socket
 	out     event.Leg
+	// plain is the transport before stalled is looked for.
+	plain       event.Transport
+	plainReason string
+	motion      motion
 	// told is the last change that was handed out or waits to be, changed
 	// says which of the two.
 	told    event.LegChange
@@ -65,8 +69,10 @@ type socket struct {
 	// outstanding, ackRetransmits the retransmits by then.
 	ackNS          int64
 	ackRetransmits uint64
-	moved          uint64 // payload since the reading before
-	generation     uint64
+	// unreadNS is since when the process here reads nothing of what waits.
+	unreadNS   int64
+	moved      uint64 // payload since the reading before
+	generation uint64
 }
 
 // established says whether the connection can carry payload from our side.
@@ -131,6 +137,7 @@ func (s *socket) update(nowNS int64, now event.TCPSocket) (acked, received, outO
 	received = grown(was.BytesReceived, now.BytesReceived)
 	outOfOrder = grown(was.OutOfOrder, now.OutOfOrder)
 	s.last, s.moved = now, acked+received
+	s.waits(nowNS, &was)
 	return acked, received, outOfOrder
 }
 

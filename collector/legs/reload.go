@@ -69,9 +69,9 @@ func (t *Table) rename() {
 // kept, so such a leg stays while any port is; it is forgotten in time.
 func (t *Table) discovered(l *leg) bool {
 	if l.role == event.RoleServer {
-		return len(t.ports) > 0
+		return len(t.ports) > 0 || len(t.found.Locals) > 0
 	}
-	return t.ports[l.peer.Port()]
+	return t.ports[l.peer.Port()] || t.found.Peers[l.peer]
 }
 
 func (t *Table) has(peer netip.AddrPort) bool {

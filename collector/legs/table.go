@@ -19,6 +19,7 @@ type Table struct {
 	cfg    Config
 	ports  map[uint16]bool
 	static map[netip.AddrPort]*Static
+	found  Found
 
 	legs    map[id]*leg
 	unbound map[netip.AddrPort]*leg // static legs that no namespace has yet
@@ -102,9 +103,9 @@ func (t *Table) Name(f event.Flow) string {
 // isLeg says whether the configuration makes a leg of such a flow.
 func (t *Table) isLeg(f *event.Flow) bool {
 	if f.Role == event.RoleServer {
-		return t.ports[f.Local.Port()]
+		return t.ports[f.Local.Port()] || t.found.Locals[f.Local]
 	}
-	return t.ports[f.Peer.Port()] || t.static[f.Peer] != nil
+	return t.ports[f.Peer.Port()] || t.static[f.Peer] != nil || t.found.Peers[f.Peer]
 }
 
 // admit finds the leg of a flow, or makes it; nil when the table is full.

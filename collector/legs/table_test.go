@@ -71,7 +71,7 @@ func TestStatic(t *testing.T) {
 	cfg := Config{Static: []Static{{Name: "rpc-b", Peer: netip.MustParseAddrPort(peerB), Expect: ExpectRDMA}}, Forget: time.Minute}
 	table := timeline(t, cfg, []look{
 		{at: 0, want: map[string]string{"rpc-b": "unknown"}, why: "listed from the start"},
-		{at: 3600, want: map[string]string{"rpc-b": "unknown"}, why: "never connected is not dead"},
+		{at: 3600, want: map[string]string{"rpc-b": "unknown not_connected"}, why: "never connected is not dead"},
 		{at: 3601, nets: []NetnsInfo{ownNet, boxNet}, sockets: []sock{{inode: boxInode, acked: 34, received: 36, quiet: time.Minute}},
 			want: map[string]string{"rpc-b": "idle"}, changes: []string{"rpc-b idle"}, why: "in whatever namespace"},
 		{at: 3700, nets: []NetnsInfo{ownNet, boxNet}, want: map[string]string{"rpc-b": "idle"}},

@@ -38,6 +38,10 @@ func (t *Table) Update(nowNS int64, sockets []event.TCPSocket, nets []NetnsInfo)
 	for _, l := range t.names {
 		t.settle(nowNS, l, unread, infos[l.netns])
 	}
+	t.stall(nowNS)
+	for _, l := range t.names {
+		l.tell(nowNS)
+	}
 	t.forget(nowNS)
 	t.addresses = hostAddresses(nets)
 }
@@ -213,8 +217,11 @@ func (s *socket) busier(than *socket) bool {
 	return s.last.Flow.Socket < than.last.Flow.Socket
 }
 
-// conclude judges the leg and notes the change.
+// conclude judges the leg.
 func (t *Table) conclude(nowNS int64, l *leg) {
+	if l.out.Transport == event.TransportStalled {
+		l.out.Transport, l.out.Reason = l.plain, l.plainReason
+	}
 	l.out.Transport, l.out.Reason = l.judge(nowNS, t.cfg.Settling)
 	if t.cfg.Join != nil {
 		var facts Facts
@@ -226,6 +233,10 @@ func (t *Table) conclude(nowNS int64, l *leg) {
 		l.out.Transport, l.out.Reason = joined.Transport, joined.Reason
 		l.out.RDMADevice, l.out.RDMAPort, l.out.QueuePairs = joined.RDMADevice, joined.RDMAPort, joined.QueuePairs
 	}
+}
+
+// tell notes what changed.
+func (l *leg) tell(nowNS int64) {
 	now := event.LegChange{
 		Leg: l.name, Transport: l.out.Transport, Reason: l.out.Reason,
 		Netns: l.out.Netns, Device: l.out.Device, RDMADevice: l.out.RDMADevice, RDMAPort: l.out.RDMAPort,

@@ -34,6 +34,8 @@ const (
 	maxCounters   = 256 // of a port
 )
 
+const defaultEvery = 5 * time.Second
+
 // Options of a Collector. The zero value is ready to use.
 type Options struct {
 	// Every is the pause between two lists of queue pairs and GID tables,
@@ -79,7 +81,7 @@ type gidTable struct {
 
 // New returns a Collector; nothing is opened before Collect.
 func New(opts Options) *Collector {
-	opts.Every = cmp.Or(opts.Every, 5*time.Second)
+	opts.Every = cmp.Or(opts.Every, defaultEvery)
 	if opts.dial == nil {
 		opts.dial = func() (*nldev.Client, error) { return nldev.Dial(nil) }
 	}
@@ -90,6 +92,16 @@ func New(opts Options) *Collector {
 		opts.proc = os.DirFS("/proc")
 	}
 	return &Collector{opts: opts}
+}
+
+// SetQueuePairs changes Options.Every and Options.NoQueuePairs while it runs.
+func (c *Collector) SetQueuePairs(every time.Duration, off bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.opts.NoQueuePairs != off {
+		c.slow = slow{} // what is told of them holds no more
+	}
+	c.opts.Every, c.opts.NoQueuePairs = cmp.Or(every, defaultEvery), off
 }
 
 // Close closes the socket.
