@@ -102,7 +102,6 @@ func (s *sampler) sampleSockets() {
 	started := time.Now()
 	now := s.now().UnixNano()
 	look, problems := s.spaces.Look(now)
-	problems = append(problems, s.unbuilt()...)
 	ports := s.ports()
 	found, unfound := s.discovery.look(now, look, s.lastRDMA.Load())
 	problems = append(problems, unfound...)

@@ -44,7 +44,6 @@ type server struct {
 	proxies   *proxySet
 	logs      *logSet
 	push      *push.Handler
-	state     *stateKeeper // nil without --state.dir
 	busy      busy
 	listening atomic.Bool
 
