@@ -51,6 +51,8 @@ type Stats struct {
 	// counts steps back of the clock that made the detector start its line of
 	// time anew.
 	EventsAhead, Rebased uint64
+	// Adopted strata: by Adopt or by a new fingerprint.
+	Adopted uint64
 	// ClockSteps that the caller has told of.
 	ClockSteps uint64
 	// ExchangesUnusable had no leg or no plausible times, or did not fit.
@@ -289,6 +291,7 @@ func (d *Detector) Adopt(source, model string) int {
 			}
 			for _, st := range s.strata {
 				st.adopt()
+				d.stats.Adopted++
 				n++
 			}
 			for _, st := range s.busiest() {

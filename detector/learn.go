@@ -34,6 +34,7 @@ func (d *Detector) stratum(s *series, key stratumKey) *stratum {
 	d.strata++
 	if s.isNewRegime(key) {
 		s.countAdoption(key.concurrency)
+		d.stats.Adopted++
 	}
 	st := &stratum{key: key, window: window{max: d.cfg.Window}, usedNS: d.nowNS}
 	s.strata = append(s.strata, st)

@@ -24,7 +24,7 @@ type Problem struct {
 
 // Status is what a collector says of itself after its last try.
 type Status struct {
-	Collector    string // qdisc, tcp_events, tcp_sockets, rdma, requests
+	Collector    string // qdisc, tcp_events, tcp_sockets, rdma, requests, state
 	Availability Availability
 	Problems     []Problem
 	Duration     time.Duration // of the last try

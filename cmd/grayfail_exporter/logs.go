@@ -11,6 +11,7 @@ import (
 
 	"grayfail/collector/llamalog"
 	"grayfail/event"
+	"grayfail/internal/atomicfile"
 )
 
 // logSet holds the followers of engine logs. Reload keeps those whose
@@ -117,18 +118,4 @@ func readState(path string) ([]byte, error) {
 }
 
 // writeState replaces the file whole: a kill leaves the old or the new one.
-func writeState(path string, data []byte) error {
-	tmp, err := os.CreateTemp(filepath.Dir(path), filepath.Base(path)+".new-*")
-	if err != nil {
-		return err
-	}
-	_, err = tmp.Write(data)
-	err = errors.Join(err, tmp.Close())
-	if err == nil {
-		err = os.Rename(tmp.Name(), path)
-	}
-	if err != nil {
-		_ = os.Remove(tmp.Name())
-	}
-	return err
-}
+func writeState(path string, data []byte) error { return atomicfile.Write(path, data) }

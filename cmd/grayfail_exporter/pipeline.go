@@ -42,6 +42,7 @@ type pipeline struct {
 	dropped uint64
 
 	events    ebpf.Events
+	lastTurn  time.Time
 	lastOpen  time.Time
 	lastFlush time.Time
 }
@@ -118,10 +119,28 @@ func (p *pipeline) turn(now time.Time) {
 	}
 
 	p.mu.Lock()
+	moved := p.followClock(now)
 	p.feed(queue)
 	out := p.det.Advance(now.UnixNano())
 	p.mu.Unlock()
+	p.publish(moved)
 	p.publish(out)
+}
+
+// clockStep is the least by which a clock was set, rather than slewed.
+const clockStep = time.Minute
+
+// followClock tells the detector when the clock was set, or the host slept,
+// since the last turn: Go's monotonic clock stands still in both. p.mu is held.
+func (p *pipeline) followClock(now time.Time) (out detector.Output) {
+	if !p.lastTurn.IsZero() {
+		step := time.Duration(now.UnixNano()-p.lastTurn.UnixNano()) - now.Sub(p.lastTurn)
+		if step.Abs() >= clockStep {
+			out = p.det.ClockStep(int64(step))
+		}
+	}
+	p.lastTurn = now
+	return out
 }
 
 // name gives each event its leg and drops those of flows that the

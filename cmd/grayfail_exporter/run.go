@@ -25,6 +25,7 @@ type serveFlags struct {
 	configFile     string
 	web            *web.FlagConfig
 	stateDir       string
+	stateInterval  time.Duration
 	logLevel       string
 	logFormat      string
 	record         string
@@ -104,6 +105,8 @@ func checkFlags(serve bool, sf serveFlags, lf legsFlags) error {
 	switch {
 	case serve && sf.sampleInterval < 10*time.Millisecond:
 		return fmt.Errorf("--sample.interval=%s: at least 10ms", sf.sampleInterval)
+	case serve && sf.stateInterval < 10*time.Millisecond:
+		return fmt.Errorf("--state.interval=%s: at least 10ms", sf.stateInterval)
 	case serve && sf.recordMaxBytes <= 0:
 		return fmt.Errorf("--record.max-bytes=%d: must be more than 0", sf.recordMaxBytes)
 	case lf.wait < 0:
@@ -115,7 +118,8 @@ func checkFlags(serve bool, sf serveFlags, lf legsFlags) error {
 func addServeFlags(cmd *kingpin.CmdClause, sf *serveFlags) {
 	cmd.Flag("config.file", "Configuration file; without it port 50052 is watched in the own namespace.").StringVar(&sf.configFile)
 	sf.web = kingpinflag.AddFlags(cmd, ":10550")
-	cmd.Flag("state.dir", "Directory for what survives a restart: how far the engine logs were read. Made if missing.").StringVar(&sf.stateDir)
+	cmd.Flag("state.dir", "Directory for what survives a restart: baselines, open episodes, how far the engine logs were read. Made if missing.").StringVar(&sf.stateDir)
+	cmd.Flag("state.interval", "How often baselines and open episodes are saved in --state.dir.").Default("2s").DurationVar(&sf.stateInterval)
 	cmd.Flag("log.level", "Lowest level logged: debug, info, warn, error.").Default("info").
 		EnumVar(&sf.logLevel, "debug", "info", "warn", "error")
 	cmd.Flag("log.format", "Log lines as json or for people (console).").Default("json").

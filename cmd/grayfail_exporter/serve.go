@@ -72,6 +72,7 @@ func (s *server) serve(ctx context.Context) error {
 	var sampling, judging sync.WaitGroup
 	sampling.Go(func() { s.sampler.run(work) })
 	sampling.Go(func() { s.publisher.run(work) })
+	sampling.Go(func() { s.state.run(work) })
 	judge, stopJudge := context.WithCancel(context.WithoutCancel(ctx))
 	judging.Go(func() { s.pipe.run(judge) })
 	stopHangup := s.onHangup()
@@ -101,6 +102,7 @@ func (s *server) serve(ctx context.Context) error {
 	sampling.Wait()
 	stopJudge()
 	judging.Wait()
+	s.state.close() // what the judge has just said too
 	shutdown, cancel := context.WithTimeout(context.Background(), closeTime)
 	defer cancel()
 	if httpServer.Shutdown(shutdown) != nil {

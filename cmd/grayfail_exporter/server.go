@@ -44,6 +44,7 @@ type server struct {
 	proxies   *proxySet
 	logs      *logSet
 	push      *push.Handler
+	state     *stateKeeper // nil without --state.dir
 	busy      busy
 	listening atomic.Bool
 
@@ -70,8 +71,8 @@ func newServer(f serveFlags, log zerolog.Logger) (*server, error) {
 		}
 	}
 	if f.stateDir != "" {
-		if err := os.MkdirAll(f.stateDir, 0o750); err != nil {
-			return nil, fmt.Errorf("--state.dir: %w", err)
+		if err := makeStateDir(f.stateDir); err != nil {
+			return nil, err
 		}
 	}
 	metrics, err := export.New(export.Options{Registerer: s.registry, Strata: f.strata})
@@ -87,6 +88,9 @@ func newServer(f serveFlags, log zerolog.Logger) (*server, error) {
 	s.pipe = &pipeline{
 		probes: probes, legs: table, metrics: metrics, log: export.NewLog(log), api: export.NewAPI(),
 		rec: s.rec, status: s.status, now: time.Now, det: detector.New(detectorSettings(&cfg)),
+	}
+	if f.stateDir != "" {
+		s.state = newStateKeeper(f.stateDir, f.stateInterval, s.pipe, s.status, log)
 	}
 	s.proxies = newProxySet(log, s.pipe.submitRequest, metrics.HTTPStages)
 	s.logs = newLogSet(f.stateDir, s.pipe.submitRequest)

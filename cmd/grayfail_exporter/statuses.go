@@ -38,6 +38,7 @@ func (s *statuses) tried(collector string, took time.Duration, lost uint64, prob
 	defer s.mu.Unlock()
 	problems = oneForEachReason(problems)
 	st := s.all[collector]
+	st.Collector = collector
 	st.Duration, st.Lost, st.Problems = took, lost, problems
 	switch {
 	case failed != nil && failed.Reason == "not_supported":
