@@ -23,6 +23,7 @@ type Snapshot struct {
 	Episodes     []Episode
 	Correlations []Correlation
 	Statuses     []Status
+	Detector     DetectorStats
 	InFlight     []InFlight
 	// HostAddresses are the unicast addresses of this host in the namespaces
 	// being watched: other hosts' legs are joined with them.

@@ -129,4 +129,8 @@ type Correlation struct {
 	N         int     `json:"n"`
 	Rho       float64 `json:"rho"`
 	PValue    float64 `json:"p_value"`
+	// FamilyPValue is that of the largest correlation over all legs and kinds
+	// of evidence (max-T), by the same permutations: of many legs one always
+	// looks associated. 0 where it was not computed.
+	FamilyPValue float64 `json:"family_p_value,omitempty"`
 }

@@ -25,6 +25,20 @@ func (b *builder) collectors(statuses []event.Status) {
 	}
 }
 
+// detector tells what the detector says of its own limits.
+func (b *builder) detector(s *event.DetectorStats) {
+	for _, c := range s.Ignored {
+		b.counter(detectorIgnored, c.N, c.Name)
+	}
+	for _, c := range s.Freed {
+		b.counter(detectorFreed, c.N, c.Name)
+	}
+	for _, c := range s.Entries {
+		b.gauge(detectorEntries, float64(c.N), c.Name)
+	}
+	b.counter(detectorClockSteps, s.ClockSteps)
+}
+
 func (b *builder) reload(r event.ConfigReload) {
 	if !r.Successful && r.TimeNS == 0 {
 		return // nothing has been loaded yet

@@ -73,6 +73,7 @@ func (b *builder) baseline(s *event.Baseline, adopted uint64, labels ...string) 
 	}
 	b.gauge(baselineSamples, float64(s.Samples), with()...)
 	b.counter(baselineAdopted, adopted, with()...)
+	b.gauge(baselineEroded, boolean(s.Eroded), with()...)
 	oneHot(b, baselineState, event.BaselineStates, s.State, func(state event.BaselineState) []string {
 		return with(string(state))
 	})
@@ -127,5 +128,8 @@ func (b *builder) correlations(all []event.Correlation) {
 		b.put(rankCorrelation, c.Rho, labels)
 		b.put(rankCorrelationP, c.PValue, labels)
 		b.put(rankCorrelationN, float64(c.N), labels)
+		if finite(c.FamilyPValue) && c.FamilyPValue > 0 {
+			b.put(rankCorrelationFamilyP, c.FamilyPValue, labels)
+		}
 	}
 }

@@ -33,6 +33,7 @@ baseline_samples{source,model,phase} gauge
 baseline_log_sigma{source,model,phase} gauge
 baseline_state{source,model,phase,state} gauge
 baseline_adopted_total{source,model,phase} counter
+baseline_eroded{source,model,phase} gauge
 episode_active{source,model,phase} gauge
 episodes_total{source,model,cause} counter
 episode_cause{source,model,cause,leg} gauge
@@ -66,6 +67,11 @@ rdma_hw_events_total{device,port,event} counter
 path_rank_correlation{model,leg,evidence} gauge
 path_rank_correlation_p_value{model,leg,evidence} gauge
 path_rank_correlation_requests{model,leg,evidence} gauge
+path_rank_correlation_family_p_value{model,leg,evidence} gauge
+detector_ignored_total{reason} counter
+detector_freed_total{table} counter
+detector_entries{table} gauge
+detector_clock_steps_total{} counter
 collector_up{collector} gauge
 collector_problem_info{collector,reason} gauge
 collector_duration_seconds{collector} gauge

@@ -162,13 +162,17 @@ func fullSnapshot() *event.Snapshot {
 			{StartNS: startNS - 100*second, EndNS: startNS - 50*second, Source: "main", Model: "qwen", Phase: event.PhaseDecode, Cause: event.CauseLocal, Slow: 3, Requests: 9},
 		},
 		Correlations: []event.Correlation{
-			{Model: "qwen", Leg: "rpc-b", Evidence: "drop_fraction", N: 30, Rho: -0.564, PValue: 0.0012},
+			{Model: "qwen", Leg: "rpc-b", Evidence: "drop_fraction", N: 30, Rho: -0.564, PValue: 0.0012, FamilyPValue: 0.004},
 		},
 		Statuses: []event.Status{
 			{Collector: "qdisc", Availability: event.Up, Duration: 3 * time.Millisecond},
 			{Collector: "rdma", Availability: event.NotTried},
 			{Collector: "tcp_events", Availability: event.Up, Duration: time.Millisecond, Lost: 12},
 			{Collector: "tcp_sockets", Availability: event.Degraded, Duration: 2 * time.Millisecond, Errors: 1, Problems: []event.Problem{{Reason: "no_permission", Detail: "owner by inode: needs CAP_SYS_PTRACE"}}},
+		},
+		Detector: event.DetectorStats{
+			Ignored: []event.Count{{Name: "duplicate_request", N: 3}}, Freed: []event.Count{{Name: "legs", N: 1}},
+			Entries: []event.Count{{Name: "strata", N: 7}}, ClockSteps: 2,
 		},
 		InFlight:      []event.InFlight{{Source: "main", Model: "qwen", Requests: 2}},
 		HostAddresses: []netip.Addr{netip.MustParseAddr("10.77.2.1"), netip.MustParseAddr("fd00::1")},

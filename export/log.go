@@ -37,6 +37,7 @@ type Log struct {
 	names   *bound.Names
 	slow    map[logKey]string // whom the last slow row blames; absent while ok
 	problem map[problemKey]struct{}
+	eroded  map[erodedKey]struct{}
 	skipped uint64
 }
 
@@ -55,6 +56,7 @@ func NewLog(log zerolog.Logger) *Log {
 		names:   bound.New(maxPairs),
 		slow:    make(map[logKey]string),
 		problem: make(map[problemKey]struct{}),
+		eroded:  make(map[erodedKey]struct{}),
 	}
 }
 
@@ -108,6 +110,34 @@ func (l *Log) episode(ep event.Episode, what string) {
 		Str("cause", label(string(ep.Cause))).Str("leg", label(ep.Leg)).
 		Int("slow", ep.Slow).Int("requests", ep.Requests).
 		Msgf("%s: %s, %d slow of %d requests", what, blame(ep.Cause, ep.Leg), ep.Slow, ep.Requests)
+}
+
+type erodedKey struct{ source, model, phase, concurrency string }
+
+// Baselines notes which of them have begun to erode since the call before
+// (warn), and which no longer do (info).
+func (l *Log) Baselines(all []event.Baseline) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for i := range all {
+		b := &all[i]
+		key := erodedKey{label(b.Source), label(b.Model), label(string(b.Phase)), label(b.Concurrency)}
+		_, known := l.eroded[key]
+		if b.Eroded == known || !known && len(l.eroded) >= maxPairs {
+			continue
+		}
+		level, text := zerolog.WarnLevel, "baseline eroded: the usual rate has decayed below 0.8 of its anchor; find what eats it, or adopt it"
+		if known {
+			delete(l.eroded, key)
+			level, text = zerolog.InfoLevel, "baseline is no longer eroded"
+		} else {
+			l.eroded[key] = struct{}{}
+		}
+		if e := l.line(level); e != nil {
+			e.Str("source", key.source).Str("model", key.model).Str("phase", key.phase).Str("concurrency", key.concurrency).
+				Float64("baseline", b.Rate).Float64("anchor", b.Anchor).Msg(text)
+		}
+	}
 }
 
 // Statuses notes which problems of collectors came and went since the call

@@ -24,6 +24,7 @@ const (
 	baselineLogSigma
 	baselineState
 	baselineAdopted
+	baselineEroded
 
 	episodeActive
 	episodesTotal
@@ -62,6 +63,12 @@ const (
 	rankCorrelation
 	rankCorrelationP
 	rankCorrelationN
+	rankCorrelationFamilyP
+
+	detectorIgnored
+	detectorFreed
+	detectorEntries
+	detectorClockSteps
 
 	collectorUp
 	collectorProblem
@@ -129,6 +136,8 @@ func describe(strata bool) [numMetrics]Description {
 			Gauge, append(slices.Clip(baselineLabels), "state"), nil},
 		baselineAdopted: {"baseline_adopted_total", "New regimes adopted as a baseline" + overStrata + ".",
 			Counter, baselineLabels, nil},
+		baselineEroded: {"baseline_eroded", "Whether the median of a baseline has decayed below 0.8 of its anchor, too slowly for a request to be slow" + stratum + ".",
+			Gauge, baselineLabels, nil},
 
 		episodeActive: {"episode_active", "Whether a run of slow requests is going on.",
 			Gauge, phaseLabels, nil},
@@ -199,6 +208,18 @@ func describe(strata bool) [numMetrics]Description {
 			Gauge, rankLabels, nil},
 		rankCorrelationN: {"path_rank_correlation_requests", "Requests that the rank correlation is over.",
 			Gauge, rankLabels, nil},
+
+		rankCorrelationFamilyP: {"path_rank_correlation_family_p_value", "Permutation p-value of the rank correlation among those of all legs and kinds of evidence of the model (max-T).",
+			Gauge, rankLabels, nil},
+
+		detectorIgnored: {"detector_ignored_total", "Events that the detector could not use or keep, by reason.",
+			Counter, []string{"reason"}, nil},
+		detectorFreed: {"detector_freed_total", "Entries of a table of the detector that made room for newer ones.",
+			Counter, []string{"table"}, nil},
+		detectorEntries: {"detector_entries", "Entries in use in a table of the detector.",
+			Gauge, []string{"table"}, nil},
+		detectorClockSteps: {"detector_clock_steps_total", "Times that the clock was set by a minute or more, or the host slept: baselines do not age by it.",
+			Counter, nil, nil},
 
 		collectorUp: {"collector_up", "Whether a collector works, perhaps with something missing (see collector_problem_info); absent before its first try.",
 			Gauge, []string{"collector"}, nil},

@@ -228,7 +228,7 @@ func (p *pipeline) overflow() uint64 {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	st := p.det.Stats()
-	return p.legs.Overflow() + st.ModelsOverflow + st.StrataOverflow + st.LegsOverflow + st.PortsOverflow
+	return p.legs.Overflow() + st.ModelsOverflow + st.StrataOverflow + st.LegsOverflow + st.PortsOverflow + st.QueuesOverflow
 }
 
 // judged returns what the detector has to show beyond rows.

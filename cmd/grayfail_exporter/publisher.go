@@ -48,6 +48,7 @@ func (p *publisher) publish() {
 		Episodes:       episodes,
 		Correlations:   correlations,
 		Statuses:       s.status.list(),
+		Detector:       s.pipe.detectorStats(),
 		InFlight:       s.inFlight(),
 		HostAddresses:  s.pipe.legs.HostAddresses(),
 		ConfigReload:   *s.reloaded.Load(),
@@ -56,4 +57,5 @@ func (p *publisher) publish() {
 	p.metrics.Publish(snap)
 	s.pipe.api.Publish(snap)
 	s.pipe.log.Statuses(snap.Statuses)
+	s.pipe.log.Baselines(snap.Baselines)
 }
