@@ -216,7 +216,7 @@ func (d *Detector) judgeUntil(untilNS int64) Output {
 
 func (d *Detector) suspicious() bool {
 	for _, m := range d.order {
-		if m.decode.suspicious || m.prefill.suspicious {
+		if m.decode.suspicious || m.prefill.suspicious || m.decode.eroded || m.prefill.eroded {
 			return true
 		}
 	}
@@ -302,7 +302,7 @@ func (d *Detector) Adopt(source, model string) int {
 				d.remember(e)
 				d.ended = append(d.ended, e)
 			}
-			s.suspicious = false
+			s.suspicious, s.eroded = false, false
 			s.findings, s.learnedNS = s.findings[:0], s.learnedNS[:0]
 			s.episode.reset()
 		}
