@@ -1,11 +1,10 @@
 package detector
 
 import (
+	"cmp"
 	"math"
 	"math/rand/v2"
 	"slices"
-
-	"gonum.org/v1/gonum/stat"
 
 	"grayfail/event"
 )
@@ -24,23 +23,159 @@ const minCorrelated = 5
 // one of them does not vary. It says "associated with": under a load ramp
 // without any fault it names an innocent leg nearly always.
 func Spearman(x, y []float64, permutations int, seed uint64) (rho, p float64, ok bool) {
-	if len(x) != len(y) || len(x) < minCorrelated {
+	if len(x) != len(y) {
 		return 0, 0, false
 	}
-	rx, ry := ranks(x), ranks(y)
-	rho = stat.Correlation(rx, ry, nil)
-	if math.IsNaN(rho) {
+	c := column{legs: []string{""}}
+	for i, v := range x {
+		c.add(i, v)
+	}
+	found := correlate(y, []column{c}, permutations, seed)
+	if len(found) == 0 {
 		return 0, 0, false
 	}
-	random := rand.New(rand.NewPCG(seed, uint64(len(x))))
-	asExtreme := 1 // the observed order is one of them
-	for range permutations {
-		random.Shuffle(len(rx), func(i, j int) { rx[i], rx[j] = rx[j], rx[i] })
-		if math.Abs(stat.Correlation(rx, ry, nil)) >= math.Abs(rho)-1e-12 {
-			asExtreme++
+	return found[0].Rho, found[0].PValue, true
+}
+
+// column is one kind of evidence of one leg, or of several that share it,
+// beside the scores for which it is known.
+type column struct {
+	legs     []string
+	evidence string
+	at       []int // places of the scores, rising
+	x        []float64
+}
+
+func (c *column) add(at int, x float64) { c.at, c.x = append(c.at, at), append(c.x, x) }
+
+// ranked is a column ready to be correlated.
+type ranked struct {
+	*column
+	x, r  []float64 // ranks, made to sum to 0 and their squares to 1
+	place []int     // of each score in x and r, or -1; nil when all are there
+	rho   float64
+	// asExtreme counts permutations in which this column's correlation was as
+	// large, familyExtreme those in which any column's was.
+	asExtreme, familyExtreme int
+}
+
+// correlate computes the rank correlation of r with every column that varies,
+// ordered by leg and evidence. All columns see the same permutations of r, so
+// that the largest of their correlations has a distribution too (max-T).
+func correlate(r []float64, columns []column, permutations int, seed uint64) []event.Correlation {
+	var all []ranked
+	for i := range columns {
+		if c, ok := rank(&columns[i], r); ok {
+			all = append(all, c)
 		}
 	}
-	return rho, float64(asExtreme) / float64(permutations+1), true
+	if len(all) == 0 {
+		return nil
+	}
+	random := rand.New(rand.NewPCG(seed, uint64(len(r))))
+	order := make([]int, len(r))
+	for i := range order {
+		order[i] = i
+	}
+	const rounding = 1e-12
+	for range permutations {
+		random.Shuffle(len(order), func(i, j int) { order[i], order[j] = order[j], order[i] })
+		largest := 0.0
+		for i := range all {
+			c := &all[i]
+			t := math.Abs(c.shuffled(order))
+			largest = max(largest, t)
+			if t >= math.Abs(c.rho)-rounding {
+				c.asExtreme++
+			}
+		}
+		for i := range all {
+			if largest >= math.Abs(all[i].rho)-rounding {
+				all[i].familyExtreme++
+			}
+		}
+	}
+	var out []event.Correlation
+	for i := range all {
+		c := &all[i]
+		p := func(extreme int) float64 { return float64(extreme+1) / float64(permutations+1) } // the observed order is one of them
+		for _, leg := range c.legs {
+			out = append(out, event.Correlation{
+				Leg: leg, Evidence: c.evidence, N: len(c.x), Rho: c.rho, PValue: p(c.asExtreme), FamilyPValue: p(c.familyExtreme),
+			})
+		}
+	}
+	slices.SortFunc(out, func(a, b event.Correlation) int {
+		return cmp.Or(cmp.Compare(a.Leg, b.Leg), cmp.Compare(a.Evidence, b.Evidence))
+	})
+	return out
+}
+
+// rank is false for a column that has too few values or does not vary.
+func rank(c *column, r []float64) (ranked, bool) {
+	if len(c.at) < minCorrelated || len(c.legs) == 0 {
+		return ranked{}, false
+	}
+	beside := make([]float64, len(c.at))
+	for i, at := range c.at {
+		beside[i] = r[at]
+	}
+	out := ranked{column: c, x: ranks(c.x), r: ranks(beside)}
+	if !standardize(out.x) || !standardize(out.r) {
+		return ranked{}, false
+	}
+	if len(c.at) < len(r) {
+		out.place = make([]int, len(r))
+		for i := range out.place {
+			out.place[i] = -1
+		}
+		for i, at := range c.at {
+			out.place[at] = i
+		}
+	}
+	for i := range out.x {
+		out.rho += out.x[i] * out.r[i]
+	}
+	out.rho = min(1, max(-1, out.rho))
+	return out, true
+}
+
+// standardize makes values sum to 0 and their squares to 1.
+func standardize(x []float64) bool {
+	mean, squares := 0.0, 0.0
+	for _, v := range x {
+		mean += v / float64(len(x))
+	}
+	for i := range x {
+		x[i] -= mean
+		squares += x[i] * x[i]
+	}
+	if squares < 1e-9 {
+		return false
+	}
+	for i := range x {
+		x[i] /= math.Sqrt(squares)
+	}
+	return true
+}
+
+// shuffled is the correlation under one order of all scores. Of a column that
+// knows some of them only, those keep their order among each other.
+func (c *ranked) shuffled(order []int) (sum float64) {
+	if c.place == nil {
+		for i, at := range order {
+			sum += c.x[at] * c.r[i]
+		}
+		return sum
+	}
+	i := 0
+	for _, at := range order {
+		if k := c.place[at]; k >= 0 {
+			sum += c.x[k] * c.r[i]
+			i++
+		}
+	}
+	return sum
 }
 
 // ranks gives equal values their mean rank.
@@ -90,25 +225,6 @@ type Score struct {
 	Evidence      []Evidence
 }
 
-// scoreRing holds the newest scores of a model.
-type scoreRing struct {
-	ring []Score
-	next int
-	// fresh scores since cached was computed.
-	fresh  bool
-	cached []event.Correlation
-}
-
-func (s *scoreRing) slot(max int) *Score {
-	s.fresh = true
-	if len(s.ring) < max {
-		s.ring = append(s.ring, Score{})
-		return &s.ring[len(s.ring)-1]
-	}
-	s.next = (s.next + 1) % len(s.ring)
-	return &s.ring[(s.next+len(s.ring)-1)%len(s.ring)]
-}
-
 // Correlate computes every correlation of r with one leg's evidence that can
 // be computed, ordered by leg and evidence.
 func Correlate(scores []Score, permutations int, seed uint64) []event.Correlation {
@@ -123,37 +239,36 @@ func Correlate(scores []Score, permutations int, seed uint64) []event.Correlatio
 		names = append(names, name)
 	}
 	slices.Sort(names)
-	var out []event.Correlation
+	r := make([]float64, len(scores))
+	for i := range scores {
+		r[i] = scores[i].R
+	}
+	var columns []column
 	for _, name := range names {
 		for _, kind := range []string{EvidenceDropFraction, EvidenceRetransmits} {
-			x, r := column(scores, name, kind)
-			if rho, p, ok := Spearman(x, r, permutations, seed); ok {
-				out = append(out, event.Correlation{Leg: name, Evidence: kind, N: len(x), Rho: rho, PValue: p})
-			}
+			columns = append(columns, columnOf(scores, name, kind))
 		}
 	}
-	return out
+	return correlate(r, columns, permutations, seed)
 }
 
-// column pairs one kind of evidence of a leg with r. A leg that a score does
-// not mention had none.
-func column(scores []Score, leg, kind string) (x, r []float64) {
+// columnOf takes one kind of evidence of a leg. A leg that a score does not
+// mention had none.
+func columnOf(scores []Score, leg, kind string) column {
+	c := column{legs: []string{leg}, evidence: kind}
 	for i := range scores {
-		var e Evidence
-		e.DropFraction = -1
+		e := Evidence{DropFraction: -1}
 		for _, seen := range scores[i].Evidence {
 			if seen.Leg == leg {
 				e = seen
 			}
 		}
-		v := float64(e.Retransmits)
-		if kind == EvidenceDropFraction {
-			if e.DropFraction < 0 {
-				continue
-			}
-			v = e.DropFraction
+		switch {
+		case kind == EvidenceRetransmits:
+			c.add(i, float64(e.Retransmits))
+		case e.DropFraction >= 0:
+			c.add(i, e.DropFraction)
 		}
-		x, r = append(x, v), append(r, scores[i].R)
 	}
-	return x, r
+	return c
 }

@@ -95,16 +95,18 @@ func TestCorrelationsOfTwoSources(t *testing.T) {
 		{"b", "a", [2]int{15, 15}, 15, false},
 		{"a", "b", [2]int{15, 15}, 15, true},
 	} {
-		d := New(DefaultConfig())
+		d, shared := New(DefaultConfig()), &leg{name: "leg"}
 		for k, source := range []string{c.first, c.second} {
 			m := &model{decode: newSeries(source, "m", event.PhaseDecode)}
 			d.order = append(d.order, m)
 			for i := range c.n[k] {
 				sc := m.decode.scores.slot(64)
-				sc.R = float64(i)
-				sc.Evidence = []Evidence{{Leg: "leg", Retransmits: i, DropFraction: -1}}
+				sc.r = float64(i)
+				if i > 0 {
+					sc.add(legResent{shared, uint16(i)})
+				}
 				if k == 1 {
-					sc.R = -sc.R
+					sc.r = -sc.r
 				}
 			}
 		}

@@ -23,6 +23,8 @@ type Detector struct {
 	ended  []event.Episode // by Adopt, for the next Output
 	slab   slab
 	stats  Stats
+	// correlator is that of Correlations.
+	correlator Correlator
 }
 
 type modelKey struct{ source, model string }
@@ -75,9 +77,15 @@ func New(c Config) *Detector {
 
 func (d *Detector) init(c Config) {
 	d.cfg, d.models = c, make(map[modelKey]*model)
+	d.correlator = d.NewCorrelator()
 	d.store = store{cfg: &d.cfg, legs: legTable{
 		byName: make(map[string]*leg), max: d.cfg.MaxLegs, idleNS: int64(d.cfg.SumSpan), freed: d.forgetLeg,
 	}}
+}
+
+// NewCorrelator makes one that may run beside the detector, with its settings.
+func (d *Detector) NewCorrelator() Correlator {
+	return Correlator{Permutations: d.cfg.Permutations, Seed: d.cfg.Seed}
 }
 
 // Config returns the thresholds in use.
@@ -275,6 +283,7 @@ func (d *Detector) forgetLeg(l *leg) {
 			for _, st := range s.strata {
 				st.refs.forget(l)
 			}
+			s.scores.forget(l)
 		}
 	}
 }
@@ -356,42 +365,9 @@ func (d *Detector) Episodes() []event.Episode {
 }
 
 // Correlations returns the rank correlations of each model's newest decode
-// phases, one for each model, leg and evidence: of several sources of a model
-// the one with most requests, of equals the first by name. Rates of two sources
-// are not ranked together, they may differ by more than any fault. They are
-// computed again only when something was judged since.
-func (d *Detector) Correlations() []event.Correlation {
-	type key struct{ model, leg, evidence string }
-	type place struct {
-		at     int
-		source string
-	}
-	var out []event.Correlation
-	seen := make(map[key]place)
-	for _, m := range d.order {
-		s := &m.decode
-		if s.scores.fresh {
-			s.scores.fresh = false
-			s.scores.cached = Correlate(s.scores.ring, d.cfg.Permutations, d.cfg.Seed)
-			for i := range s.scores.cached {
-				s.scores.cached[i].Model = s.model
-			}
-		}
-		for _, c := range s.scores.cached {
-			k := key{c.Model, c.Leg, c.Evidence}
-			p, twice := seen[k]
-			switch {
-			case !twice:
-				seen[k] = place{len(out), s.source}
-				out = append(out, c)
-			case cmp.Or(cmp.Compare(out[p.at].N, c.N), cmp.Compare(s.source, p.source)) < 0:
-				out[p.at] = c
-				seen[k] = place{p.at, s.source}
-			}
-		}
-	}
-	return out
-}
+// phases, as Correlator.Update does. They are computed again only when
+// something was judged since.
+func (d *Detector) Correlations() []event.Correlation { return d.correlator.Update(d.Scores()) }
 
 // Stats returns the counters.
 func (d *Detector) Stats() Stats {

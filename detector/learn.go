@@ -68,29 +68,3 @@ func (d *Detector) follow(s *series, row *event.Row, out *Output) {
 		}
 	}
 }
-
-// score keeps r beside the legs' evidence, for the rank correlation.
-func (d *Detector) score(s *series, row *event.Row, r *event.Request, out *Output) {
-	from, to, ok := interval(r)
-	if !ok || len(d.store.legs.all) == 0 {
-		return
-	}
-	sc := s.scores.slot(d.cfg.CorrelateOver)
-	sc.ID, sc.Condition, sc.R = row.ID, row.Condition, *row.R
-	sc.Evidence = sc.Evidence[:0]
-	for _, l := range d.store.legs.all {
-		e := Evidence{Leg: l.name, DropFraction: -1}
-		l.resends.between(from, to, func(resend) { e.Retransmits++ })
-		if l.device != "" {
-			if packets, dropped, known := d.drops.during(l.netns, l.device, from, to); known && packets+dropped > 0 {
-				e.DropFraction = float64(dropped) / float64(packets+dropped)
-			}
-		}
-		sc.Evidence = append(sc.Evidence, e)
-	}
-	if d.cfg.Verbose {
-		kept := *sc
-		kept.Evidence = append([]Evidence(nil), sc.Evidence...)
-		out.Scores = append(out.Scores, kept)
-	}
-}

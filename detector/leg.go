@@ -162,6 +162,16 @@ func (r *resendRing) between(fromNS, toNS int64, f func(resend)) {
 	}
 }
 
+// count counts those from..to.
+func (r *resendRing) count(fromNS, toNS int64) (n int) {
+	for i := len(r.ring) - 1; i >= 0 && r.ring[i].timeNS >= fromNS; i-- {
+		if r.ring[i].timeNS <= toNS {
+			n++
+		}
+	}
+	return n
+}
+
 // failureRing keeps when connections of a leg could not be made.
 type failureRing struct {
 	ring []int64

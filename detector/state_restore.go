@@ -207,6 +207,41 @@ func (d *Detector) restoreSeries(r *stateReader, s *series, places []*leg, room 
 			s.strata = append(s.strata, st)
 		}
 	}
+	r.scores(&s.scores, places, d.cfg.CorrelateOver)
+}
+
+// scores keeps the newest of them, up to most.
+func (r *stateReader) scores(s *scoreRing, places []*leg, most int) {
+	n := r.count(2)
+	if n > maxRingDevices {
+		r.fail("scores of %d devices", n)
+		return
+	}
+	for range n {
+		s.devices = append(s.devices, deviceKey{r.text(), r.text()})
+	}
+	for range r.count(11) {
+		sc := s.slot(most)
+		sc.r, sc.beyond = r.f64(), r.bool()
+		for range r.count(2) {
+			at, n := r.small(), r.small()
+			if at >= len(places) || n > 1<<16-1 || len(sc.resent) == maxResent {
+				r.fail("retransmits of leg %d of %d", at, len(places))
+				return
+			}
+			if places[at] != nil {
+				sc.add(legResent{places[at], uint16(n)})
+			}
+		}
+		for range r.count(5) {
+			x := deviceDrops{r.byte(), r.f32()}
+			if int(x.device) >= len(s.devices) || len(sc.drops) == maxScoreDevices {
+				r.fail("drops of device %d of %d", x.device, len(s.devices))
+				return
+			}
+			sc.drops = append(sc.drops, x)
+		}
+	}
 }
 
 // blame is a cause with its leg: "" where the cause names none.

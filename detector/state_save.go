@@ -136,6 +136,32 @@ func (w *stateWriter) series(s *series, places map[*leg]int) {
 	for _, st := range s.strata {
 		w.stratum(st, places)
 	}
+	w.scores(&s.scores, places)
+}
+
+// scores writes the oldest first.
+func (w *stateWriter) scores(s *scoreRing, places map[*leg]int) {
+	w.count(len(s.devices))
+	for _, key := range s.devices {
+		w.text(key.netns)
+		w.text(key.device)
+	}
+	w.count(len(s.ring))
+	for i := range s.ring {
+		sc := &s.ring[(s.next+i)%len(s.ring)]
+		w.f64(sc.r)
+		w.bool(sc.beyond)
+		w.count(len(sc.resent))
+		for _, x := range sc.resent {
+			w.count(places[x.leg])
+			w.uint(uint64(x.n))
+		}
+		w.count(len(sc.drops))
+		for _, x := range sc.drops {
+			w.byte(x.device)
+			w.f32(x.fraction)
+		}
+	}
 }
 
 func (w *stateWriter) tracker(t *tracker) {

@@ -63,7 +63,7 @@ func TestRestartChangesNothing(t *testing.T) {
 			}
 		}
 		for _, cut := range []int{ends[4], ends[len(ends)/3], ends[len(ends)/2], ends[len(ends)-4]} {
-			play := func(restart bool) ([]verdictOf, []event.Episode) {
+			play := func(restart bool) ([]verdictOf, []event.Episode, []event.Correlation) {
 				d := detector.New(detector.DefaultConfig())
 				var rows []event.Row
 				for i, rec := range records {
@@ -77,10 +77,13 @@ func TestRestartChangesNothing(t *testing.T) {
 					}
 				}
 				rows = append(rows, d.Flush().Rows...)
-				return summarize(rows), d.Episodes()
+				return summarize(rows), d.Episodes(), d.Correlations()
 			}
-			wantRows, wantEpisodes := play(false)
-			rows, episodes := play(true)
+			wantRows, wantEpisodes, wantCorrelations := play(false)
+			rows, episodes, correlations := play(true)
+			if diff := gocmp.Diff(wantCorrelations, correlations); diff != "" {
+				t.Errorf("%s cut after record %d: correlations: %s", name, cut, diff)
+			}
 			if diff := gocmp.Diff(wantRows, rows); diff != "" {
 				t.Errorf("%s cut after record %d: without (-) and with a restart (+): %s", name, cut, diff)
 			}

@@ -231,11 +231,12 @@ func (p *pipeline) overflow() uint64 {
 	return p.legs.Overflow() + st.ModelsOverflow + st.StrataOverflow + st.LegsOverflow + st.PortsOverflow + st.QueuesOverflow
 }
 
-// judged returns what the detector has to show beyond rows.
-func (p *pipeline) judged() (baselines []event.Baseline, episodes []event.Episode, correlations []event.Correlation) {
+// judged returns what the detector has to show beyond rows. The scores are for
+// a correlator, which would hold up the judge.
+func (p *pipeline) judged() (baselines []event.Baseline, episodes []event.Episode, scores []detector.ScoreSet) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	return p.det.Baselines(), p.det.Episodes(), p.det.Correlations()
+	return p.det.Baselines(), p.det.Episodes(), p.det.Scores()
 }
 
 // adopt makes the current regime the baseline of a model; it returns how many

@@ -5,6 +5,7 @@ import (
 	"sync"
 	"time"
 
+	"grayfail/detector"
 	"grayfail/event"
 	"grayfail/export"
 )
@@ -16,6 +17,8 @@ type publisher struct {
 	metrics  *export.Metrics
 	interval time.Duration
 	mu       sync.Mutex // snapshots are published in the order of their times
+	// correlator keeps what nothing new was judged for; mu is held.
+	correlator detector.Correlator
 }
 
 func (p *publisher) run(ctx context.Context) {
@@ -38,7 +41,7 @@ func (p *publisher) publish() {
 	defer p.mu.Unlock()
 	s := p.server
 	s.requestsStatus()
-	baselines, episodes, correlations := s.pipe.judged()
+	baselines, episodes, scores := s.pipe.judged()
 	snap := &event.Snapshot{
 		TimeNS:         time.Now().UnixNano(),
 		Legs:           s.pipe.legs.Legs(),
@@ -46,7 +49,7 @@ func (p *publisher) publish() {
 		RDMA:           s.sampler.lastRDMA.Load(),
 		Baselines:      baselines,
 		Episodes:       episodes,
-		Correlations:   correlations,
+		Correlations:   p.correlator.Update(scores),
 		Statuses:       s.status.list(),
 		Detector:       s.pipe.detectorStats(),
 		InFlight:       s.inFlight(),

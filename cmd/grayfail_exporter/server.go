@@ -102,7 +102,7 @@ func newServer(f serveFlags, log zerolog.Logger) (*server, error) {
 		watch:     s.watch,
 		discovery: newDiscovery(s.config, discoverEvery),
 	}
-	s.publisher = &publisher{server: s, metrics: metrics, interval: f.sampleInterval}
+	s.publisher = &publisher{server: s, metrics: metrics, interval: f.sampleInterval, correlator: s.pipe.det.NewCorrelator()}
 	s.log.Info().Float64("threshold", cfg.Detector.Threshold).Int("min_samples", cfg.Detector.MinSamples).
 		Int("window", cfg.Detector.Window).Str("max_age", time.Duration(cfg.Detector.MaxAge).String()).
 		Str("send_hook", probes.SendHook()).Interface("ports", watchedPorts(&cfg)).Msg("grayfail_exporter starts")
