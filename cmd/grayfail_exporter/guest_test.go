@@ -244,6 +244,8 @@ func TestGuestHub(t *testing.T) {
 		"10.9.100.4:50052": "rdma  rxe0/1",
 		"10.9.100.5:50052": "fallback memlock rxe0/1",
 	})
+	text, _ := exec.Command(exporterPath(t), "legs").Output()
+	t.Logf("\n%s", text)
 	until(t, addr, fallbackSeries, map[string]float64{
 		`leg="10.9.100.3:50052",reason="port_not_probed"`: 1,
 		`leg="10.9.100.5:50052",reason="memlock"`:         1,

@@ -22,13 +22,13 @@ const failing = "./lab/vm/testdata/failing"
 func TestGuest(t *testing.T) {
 	outcome, remove, err := vm.Boot(t.Context(), vm.Job{
 		Programs: map[string]string{"VM_AGENT": "./lab/vm/rdmalab/agent", "VM_EXPORTER": "./cmd/grayfail_exporter"},
-		Timeout:  6 * time.Minute,
+		Timeout:  12 * time.Minute,
 		Steps: []vm.Step{
 			{Package: failing},
 			{Package: "./lab/vm/rdmalab"},
 			{Package: "./collector/rdma/nldev"},
-			{Package: "./collector/rdma"},
-			{Package: "./cmd/grayfail_exporter"},
+			{Package: "./collector/rdma", Timeout: 4 * time.Minute},
+			{Package: "./cmd/grayfail_exporter", Timeout: 6 * time.Minute},
 		},
 	})
 	if err != nil {
