@@ -12,6 +12,9 @@ func (b *builder) legs(legs []legView) {
 	for _, leg := range legs {
 		b.gauge(legInfo, 1, leg.name, leg.Role.String(), leg.Netns,
 			addrText(leg.Local), peerText(leg.Peer), leg.Device, leg.RDMADevice, portText(leg.RDMAPort))
+		if leg.Expected != "" && leg.Expected != "auto" {
+			b.gauge(legExpected, 1, leg.name, leg.Expected)
+		}
 		b.transport(leg)
 		b.tcp(leg)
 	}

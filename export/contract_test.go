@@ -46,6 +46,7 @@ qdisc_overlimits_total{netns,device,kind,handle,parent} counter
 qdisc_backlog_bytes{netns,device,kind,handle,parent} gauge
 qdisc_queue_packets{netns,device,kind,handle,parent} gauge
 leg_info{leg,role,netns,local,peer,device,rdma_device,rdma_port} gauge
+leg_expected{leg,expected} gauge
 leg_transport{leg,transport} gauge
 leg_fallback{leg,reason} gauge
 leg_fallback_seconds_total{leg} counter

@@ -112,6 +112,10 @@ func TestExpectedRDMA(t *testing.T) {
 	}
 	m.Publish(&event.Snapshot{TimeNS: startNS, Legs: legs})
 	m.Publish(&event.Snapshot{TimeNS: startNS + 2e9, Legs: legs})
+	m.Publish(&event.Snapshot{TimeNS: startNS + 2e9, Legs: append(legs, event.Leg{Name: "auto", Expected: "auto"})})
+	wantSamples(t, reg, []string{"leg_expected"}, map[string]float64{
+		`leg_expected{expected="rdma",leg="r"}`: 1, `leg_expected{expected="rdma",leg="idle"}`: 1, `leg_expected{expected="rdma",leg="here"}`: 1,
+	})
 	wantSamples(t, reg, []string{"leg_fallback", "leg_fallback_seconds_total"}, map[string]float64{
 		`leg_fallback{leg="r",reason="no_gid"}`: 1, `leg_fallback{leg="idle",reason=""}`: 0, `leg_fallback{leg="here",reason=""}`: 0,
 		`leg_fallback_seconds_total{leg="r"}`: 2, `leg_fallback_seconds_total{leg="idle"}`: 0, `leg_fallback_seconds_total{leg="here"}`: 0,

@@ -39,6 +39,7 @@ const (
 	qdiscQueue
 
 	legInfo
+	legExpected
 	legTransport
 	legFallback
 	legFallbackSeconds
@@ -163,6 +164,8 @@ func describe(strata bool) [numMetrics]Description {
 
 		legInfo: {"leg_info", "The way from this host to one peer; always 1.",
 			Gauge, []string{"leg", "role", "netns", "local", "peer", "device", "rdma_device", "rdma_port"}, nil},
+		legExpected: {"leg_expected", "What the configuration expects a leg to run over, rdma or tcp; always 1, absent where it expects nothing.",
+			Gauge, append(slices.Clip(legLabels), "expected"), nil},
 		legTransport: {"leg_transport", "How a leg carries payload: 1 for the transport it is on.",
 			Gauge, append(slices.Clip(legLabels), "transport"), nil},
 		legFallback: {"leg_fallback", "Whether a leg that could use RDMA carries its payload over TCP, with the reason; reason \"\" and 0 while it does not. Absent while its transport is unknown.",

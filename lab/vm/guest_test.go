@@ -22,7 +22,7 @@ const failing = "./lab/vm/testdata/failing"
 func TestGuest(t *testing.T) {
 	outcome, remove, err := vm.Boot(t.Context(), vm.Job{
 		Programs: map[string]string{"VM_AGENT": "./lab/vm/rdmalab/agent", "VM_EXPORTER": "./cmd/grayfail_exporter"},
-		Timeout:  12 * time.Minute,
+		Timeout:  7 * time.Minute, // scripts/test.sh allows a package 8
 		Steps: []vm.Step{
 			{Package: failing},
 			{Package: "./lab/vm/rdmalab"},
