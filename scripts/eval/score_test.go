@@ -9,8 +9,8 @@ import (
 	"testing"
 )
 
-// recorded makes ten usual requests at 100 tok/s and one at rate.
-func recorded(rate float64) ([]request, []row) {
+// elevenOf makes ten usual requests at 100 tok/s and one at rate.
+func elevenOf(rate float64) ([]request, []row) {
 	var requests []request
 	var rows []row
 	for i := range 10 {
@@ -44,7 +44,7 @@ func TestJudge(t *testing.T) {
 		"nobody is slow":      {nobody, 90, row{Verdict: "ok"}, ""},
 		"own control, no dip": {truth{Control: map[string]string{"fault": "fault"}}, 45, row{Verdict: "ok"}, ""},
 	} {
-		requests, rows := recorded(c.rate)
+		requests, rows := elevenOf(c.rate)
 		c.row.ID, c.row.Phase = "x", "decode"
 		s := judge(c.truth, requests, append(rows, c.row))
 		got := strings.Join(s.failures, "; ")
@@ -55,7 +55,7 @@ func TestJudge(t *testing.T) {
 }
 
 func TestEveryRequestNeedsARow(t *testing.T) {
-	requests, rows := recorded(100)
+	requests, rows := elevenOf(100)
 	if s := judge(truth{}, requests, rows); len(s.failures) != 1 {
 		t.Errorf("a missing row: failures %q", s.failures)
 	}

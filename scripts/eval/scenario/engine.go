@@ -22,10 +22,12 @@ type Engine struct {
 	// Lengths draws the tokens of the next request's prompt and answer.
 	Lengths func(*rand.Rand) (prompt, output int)
 	// Speed multiplies the time of everything: another model, another build.
-	Speed     float64
-	Model     string
-	Condition string
-	Fault     *Fault
+	Speed float64
+	Model string
+	// Fingerprint is what the engine says of its build.
+	Fingerprint string
+	Condition   string
+	Fault       *Fault
 	// Unsaid leaves out how many requests were in flight.
 	Unsaid bool
 
@@ -42,15 +44,15 @@ type Engine struct {
 
 // running is a request in flight.
 type running struct {
-	request              event.Request
-	output, done         int
-	pace                 float64 // logarithm
-	prefilled            bool
-	weighted             float64       // in flight x ns
-	usual, usualPrefill  time.Duration // without noise and fault
-	fault, faultPrefill  time.Duration // what the fault added
-	legs                 []time.Duration
-	decodeNS, finishedNS int64
+	request      event.Request
+	output, done int
+	pace         float64 // logarithm
+	prefilled    bool
+	weighted     float64       // in flight x ns
+	usual        time.Duration // of decode, without noise and fault
+	fault        time.Duration // what the fault added to decode
+	legs         []time.Duration
+	decodeNS     int64
 }
 
 // The parts of the noise: most is new for every request, some wanders over
@@ -115,7 +117,7 @@ func (g *Engine) admit() {
 	g.active = append(g.active, &running{
 		request: event.Request{
 			ID: fmt.Sprintf("r%d", g.serial), Source: "main", Model: g.Model, StartNS: g.nowNS,
-			PromptTokens: prompt, Outcome: event.OutcomeOK, Condition: g.Condition,
+			PromptTokens: prompt, Outcome: event.OutcomeOK, Condition: g.Condition, Fingerprint: g.Fingerprint,
 		},
 		output: output, pace: g.Sigma * (g.drift + freshNoise*g.Random.NormFloat64()),
 		legs: make([]time.Duration, len(g.Legs)),
@@ -142,7 +144,6 @@ func (g *Engine) step() int {
 		for left := fresh.request.PromptTokens; left > 0; left -= chunk {
 			part := min(left, chunk)
 			usual, fault := g.round(math.Exp(fresh.pace), 1+float64(part)/tokensPerDecod, part, nil)
-			fresh.usualPrefill, fresh.faultPrefill = fresh.usualPrefill+usual, fresh.faultPrefill+fault
 			// The others wait: it is their time too, as without fault.
 			for _, r := range g.active {
 				if r != fresh && r.prefilled {
@@ -266,13 +267,7 @@ func (g *Engine) complete(r *running) {
 		q.Concurrency = inFlight
 	}
 	t := Truth{ID: q.ID, EndNS: q.EndNS, Condition: q.Condition, InFlight: inFlight, Rate: q.DecodeRate, Tokens: r.done}
-	if d := float64(q.EndNS - r.decodeNS); d > 0 {
-		t.R = float64(r.usual) / d
-		t.FaultShare = float64(r.fault) / max(1, d-float64(r.usual))
-	}
-	if d := float64(q.FirstTokenNS - q.StartNS); d > 0 && q.PromptTokens >= 64 {
-		t.PrefillR = float64(r.usualPrefill) / d
-	}
+	t.fault, t.usual, t.context, t.regime = r.fault, r.usual, q.PromptTokens+r.done, g.Speed
 	for _, d := range r.legs {
 		t.LegSeconds = append(t.LegSeconds, d.Seconds()/float64(max(1, r.done-1)))
 	}

@@ -16,6 +16,15 @@ const (
 	KindCalm  = "calm"
 )
 
+// Scenarios that a report speaks of by name.
+const (
+	LongFault = "600 requests at 0.4"
+	Ramp      = "concurrency ramp"
+	LossyRamp = "concurrency ramp with 5% loss on one leg"
+	DecayPath = "decay of a path to 0.35 over 2,000"
+	DecayHost = "decay of the host to 0.35 over 2,000"
+)
+
 // nobody are the answers that blame no path.
 var nobody = []Answer{{Cause: event.CauseCommon}, {Cause: event.CauseLocal}}
 
@@ -37,6 +46,9 @@ func (g *Engine) around(f *Fault, n int) {
 
 func (g *Engine) victim() int { return g.Random.IntN(len(g.Legs)) }
 
+// short prompts hold up nobody: 8 to 100 tokens.
+func short(r *rand.Rand) (prompt, output int) { return spread(r, 8, 100), spread(r, 12, 96) }
+
 // path is a fault of one leg with one right answer.
 func path(cause event.Cause, n int, make func(g *Engine, leg int) *Fault) func(*Engine) []Answer {
 	return func(g *Engine) []Answer {
@@ -56,6 +68,7 @@ func delayed(d time.Duration) func(*Engine) []Answer {
 
 // ramp goes through the concurrencies, n requests for each client.
 func (g *Engine) ramp(n int, condition string, f *Fault) {
+	g.Lengths = short
 	g.Condition, g.Fault = condition, f
 	for _, c := range []int{1, 2, 4, 8, 4, 2, 1} {
 		g.Clients = c
@@ -129,25 +142,32 @@ func List() []Scenario {
 		}},
 		{Name: "host load x3", Kind: KindHost, Play: func(g *Engine) []Answer { g.around(everything(3, 0.6), 40); return nobody }},
 		{Name: "host load x6, uneven", Kind: KindHost, Play: func(g *Engine) []Answer { g.around(everything(6, 1), 40); return nobody }},
-		{Name: "concurrency ramp", Kind: KindLoad, Play: func(g *Engine) []Answer {
+		{Name: Ramp, Kind: KindLoad, Play: func(g *Engine) []Answer {
 			g.ramp(20, "warm", nil)
 			g.ramp(10, "again", nil)
 			return nil
 		}},
-		{Name: "concurrency ramp with 5% loss on one leg", Kind: KindFault, Play: func(g *Engine) []Answer {
+		{Name: "eight at once, some with long prompts", Kind: KindLoad, Play: func(g *Engine) []Answer {
+			// A prompt of 800 tokens holds up the others' answers: by the rule
+			// some of them are slow, and no path is to blame.
+			g.Clients = 8
+			g.Run(200)
+			return nobody
+		}},
+		{Name: LossyRamp, Kind: KindFault, Play: func(g *Engine) []Answer {
 			leg := g.victim()
 			g.ramp(20, "before", nil)
 			g.ramp(10, "fault", replyLoss(0.05, leg))
 			return []Answer{{event.CauseLoss, g.Legs[leg]}}
 		}},
 		{Name: "two at once, 5% loss, source does not count", Kind: KindFault, Play: func(g *Engine) []Answer {
-			g.Unsaid, g.Clients = true, 2
+			g.Unsaid, g.Clients, g.Lengths = true, 2, short
 			leg := g.victim()
 			g.around(replyLoss(0.05, leg), 40)
 			return []Answer{{event.CauseLoss, g.Legs[leg]}}
 		}},
 		{Name: "four at once, 50 ms delay", Kind: KindFault, Play: func(g *Engine) []Answer {
-			g.Clients = 4
+			g.Clients, g.Lengths = 4, short
 			leg := g.victim()
 			g.around(delay(50*time.Millisecond, leg), 40)
 			return []Answer{{event.CauseDelay, g.Legs[leg]}}
@@ -184,8 +204,20 @@ func List() []Scenario {
 			g.phase(30, "fault", delay(g.toRate(0.25, leg), leg))
 			return []Answer{{event.CauseDelay, g.Legs[leg]}}
 		}},
-		{Name: "slower model under the same name", Kind: KindMix, Play: func(g *Engine) []Answer { g.swap(false); return nobody }},
-		{Name: "slower model, adopted", Kind: KindMix, Play: func(g *Engine) []Answer { g.swap(true); return nobody }},
+		{Name: "slower model under the same name", Kind: KindMix, Play: func(g *Engine) []Answer {
+			g.phase(40, "before", nil)
+			g.phase(40, "new model", everything(2.5, 0)) // slow by the rule: nobody said that it is another
+			return nobody
+		}},
+		{Name: "slower model, adopted", Kind: KindMix, Play: func(g *Engine) []Answer {
+			g.swap(func() { g.out.add(g.nowNS, Adopt{g.Model}) })
+			return nil
+		}},
+		{Name: "slower model, told by its fingerprint", Kind: KindMix, Play: func(g *Engine) []Answer {
+			g.Fingerprint = "b7099"
+			g.swap(func() { g.Fingerprint = "b7100" })
+			return nil
+		}},
 		{Name: "fault in the last 5 of 30", Kind: KindFault, Play: func(g *Engine) []Answer {
 			leg := g.victim()
 			g.phase(25, "before", nil)
@@ -228,16 +260,16 @@ func List() []Scenario {
 			g.phase(20, "after", nil)
 			return []Answer{{event.CauseDelay, g.Legs[leg]}}
 		}},
-		{Name: "decay of a path to 0.35 over 2,000", Kind: KindFault, Play: func(g *Engine) []Answer {
+		{Name: DecayPath, Kind: KindFault, Play: func(g *Engine) []Answer {
 			leg := g.victim()
 			g.decay(func(r float64) *Fault { return delay(g.toRate(r, leg), leg) })
 			return []Answer{{event.CauseDelay, g.Legs[leg]}}
 		}},
-		{Name: "decay of the host to 0.35 over 2,000", Kind: KindHost, Play: func(g *Engine) []Answer {
+		{Name: DecayHost, Kind: KindHost, Play: func(g *Engine) []Answer {
 			g.decay(func(r float64) *Fault { return everything(1/r, 0.2) })
 			return nobody
 		}},
-		{Name: "600 requests at 0.4", Kind: KindFault, Play: func(g *Engine) []Answer {
+		{Name: LongFault, Kind: KindFault, Play: func(g *Engine) []Answer {
 			leg := g.victim()
 			g.Lengths = func(r *rand.Rand) (int, int) { return spread(r, 8, 200), spread(r, 12, 40) }
 			g.phase(60, "before", nil)
@@ -304,20 +336,19 @@ func (g *Engine) fallback(factor float64) []Answer {
 	return answers
 }
 
-// swap puts another model of 0.4 of the speed under the same name.
-func (g *Engine) swap(adopt bool) {
+// swap puts another model of 0.4 of the speed under the same name, once it is
+// loaded.
+func (g *Engine) swap(told func()) {
 	g.phase(40, "before", nil)
-	if adopt {
-		g.out.add(g.nowNS, Adopt{g.Model})
-		g.Speed = 2.5
-		g.phase(60, "new model", nil)
-		return
-	}
-	g.phase(40, "new model", everything(2.5, 0))
+	g.Pause(5 * time.Second)
+	told()
+	g.Speed = 2.5
+	g.phase(60, "new model", nil)
 }
 
 // decay lowers the rate from 1 to 0.35 over 2,000 requests, then holds it.
 func (g *Engine) decay(at func(r float64) *Fault) {
+	g.out.Decay = true
 	g.Lengths = func(r *rand.Rand) (int, int) { return spread(r, 8, 200), spread(r, 12, 40) }
 	g.phase(60, "before", nil)
 	for i := range 200 {
