@@ -199,6 +199,30 @@ func TestOpenEpisodeEndsWithItsLastRequest(t *testing.T) {
 	}
 }
 
+// overRDMA is a recording of a leg whose payload no exchange shows: n requests
+// in order, then one with retries of its port, at a rate.
+func overRDMA(n int, rate float64) string {
+	var b strings.Builder
+	const start = int64(1_800_000_000e9)
+	fmt.Fprintf(&b, `{"type":"leg","time_ns":%d,"leg":"rpc-b","transport":"rdma","rdma_device":"mlx5_0","rdma_port":2}`+"\n", start)
+	fmt.Fprintf(&b, `{"type":"leg","time_ns":%d,"leg":"rpc-a","transport":"rdma","rdma_device":"mlx5_0","rdma_port":1}`+"\n", start)
+	b.WriteString(requests(n, 100))
+	end := start + int64(n+10)*1e9
+	fmt.Fprintf(&b, `{"type":"rdma","from_ns":%d,"time_ns":%d,"device":"mlx5_0","port":2,"event":"local_ack_timeout_err","meaning":"timeout","count":7}`+"\n", end-1e9, end)
+	fmt.Fprintf(&b, line+"\n", n, end, rate)
+	return b.String()
+}
+
+// What was recorded of an RDMA port names its leg again.
+func TestOverRDMA(t *testing.T) {
+	res := run(t, strings.Split(overRDMA(12, 20), "\n"))
+	row := res.Requests[len(res.Requests)-2] // decode, then prefill
+	want := "rdma: 7 local_ack_timeout_err on port mlx5_0/2, whose exchanges are not seen: 1280 of 1280 ms on no leg"
+	if row.Verdict != event.VerdictSlow || row.Cause != event.CauseLoss || row.Leg != "rpc-b" || row.Detail != want || res.BadLines != 0 {
+		t.Errorf("%s %s %q: %s; %d bad lines", row.Verdict, row.Cause, row.Leg, row.Detail, res.BadLines)
+	}
+}
+
 func TestTextIsSafe(t *testing.T) {
 	res := run(t, []string{`{"model":"m","id":"\u001b[31mred","end_ns":1800000000000000000,"outcome":"error","condition":"a\nb"}`})
 	var b bytes.Buffer
@@ -219,6 +243,7 @@ func FuzzRun(f *testing.F) {
 		`{"type":"qdisc","time_ns":3,"device":"d","kind":"tbf","handle":"1:","packets":18446744073709551615,"drops":1}` + "\n" +
 		`{"type":"leg","time_ns":3,"leg":"a","transport":"fallback","reason":"memlock","device":"d"}` + "\n" +
 		`{"model":"m","start_ns":1,"first_token_ns":2,"end_ns":9223372036854775807,"generated_tokens":100,"outcome":"timeout"}`))
+	f.Add([]byte(overRDMA(12, 50)))
 	for _, rec := range []string{"loss5_fromB", "v070_loss5_fromB"} {
 		lines := load(f, rec)
 		f.Add([]byte(strings.Join(lines[:60], "\n")))
