@@ -51,9 +51,10 @@ build: ## the exporter, static, in bin/
 
 # What is handed out. The branch is left out of it: a checkout of a tag has none.
 DIST ?= bin/dist
+SOURCE_DATE_EPOCH ?= $(shell git log -1 --format=%ct 2>/dev/null)
 .PHONY: dist
 dist: ## static binaries and .deb packages for amd64 and arm64 in bin/dist/ (DIST=); same commit, same bytes
-	@SOURCE_DATE_EPOCH=$$(git log -1 --format=%ct) VERSION='$(VERSION)' LDFLAGS='$(LDFLAGS)' NFPM="$$($(TOOL) -n nfpm)" \
+	@SOURCE_DATE_EPOCH='$(SOURCE_DATE_EPOCH)' VERSION='$(VERSION)' LDFLAGS='$(LDFLAGS)' NFPM="$$($(TOOL) -n nfpm)" \
 		packaging/dist.sh $(DIST) $(ARCHES)
 dist deb: BRANCH := HEAD
 ARCHES := amd64 arm64

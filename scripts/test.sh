@@ -36,7 +36,7 @@ vet() {
 # Packages that make network namespaces, load BPF or start servers run one
 # after another, so that they measure themselves and not each other. All
 # others are one group: a new package is in it by default.
-live='^grayfail/(ebpf|lab|cmd|alerts|dashboards|collector/(netns|qdisc|sockdiag|legs))(/|$)'
+live='^grayfail/(ebpf|lab|cmd|alerts|dashboards|packaging|collector/(netns|qdisc|sockdiag|legs))(/|$)'
 
 packages() { # packages MODE: "live" or "pure"
 	local all

@@ -32,6 +32,7 @@ var mayImport = map[string][]string{
 	"cmd":       {"event", "internal", "collector", "ebpf", "detector", "export", "campaign"},
 	"scripts":   {"event", "internal"},
 	"alerts":    nil,
+	"packaging": nil,
 	// The generator is a module of its own and imports nothing of ours.
 	"dashboards": nil,
 }
