@@ -101,3 +101,83 @@ func BenchmarkManyLegs(b *testing.B) {
 	}
 	b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(i)/2560, "ns/exchange")
 }
+
+// 60,000 records that come newest first, as one long push does.
+func BenchmarkNewestFirst(b *testing.B) {
+	for _, concurrency := range []float64{0, 1} {
+		b.Run(fmt.Sprintf("concurrency %g", concurrency), func(b *testing.B) {
+			const n = 60_000
+			for b.Loop() {
+				d := New(DefaultConfig())
+				for i := range int64(n) {
+					end := 1_800_000_000e9 - i*1e6
+					d.Request(event.Request{ID: "r", Source: "s", Model: "m", StartNS: end - 9e8, FirstTokenNS: end - 8e8, EndNS: end, GeneratedTokens: 32, DecodeRate: 39, Outcome: event.OutcomeOK, Concurrency: concurrency})
+				}
+				if out := d.Advance(1_800_000_010e9); len(out.Rows) != 2*n {
+					b.Fatalf("%d rows", len(out.Rows))
+				}
+			}
+			b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/n, "ns/request")
+		})
+	}
+}
+
+// One second of events that hold a million exchanges, 1,000 a request.
+func BenchmarkMillionExchangesASecond(b *testing.B) {
+	d, now := steady(b, 1000)
+	second := func() {
+		for i := range 1000 {
+			now += 1e6
+			for k := range 1000 {
+				d.Exchange(event.Exchange{
+					Leg: benchLegs[k%2], SendNS: now - 1e6 + int64(k)*1000, Duration: 800, FirstByte: 500, Ack: 100,
+					RequestBytes: 4096, ReplyBytes: 1024, Flow: event.Flow{Socket: uint64(1 + k%2)},
+				})
+			}
+			d.Request(event.Request{
+				ID: "r", Source: "main", Model: "m", StartNS: now - 1e6, FirstTokenNS: now - 1e6, EndNS: now,
+				GeneratedTokens: 320, PromptTokens: 100, DecodeRate: 320_000, Outcome: event.OutcomeOK, Concurrency: 1,
+			})
+			if i%100 == 0 {
+				d.Advance(now)
+			}
+		}
+	}
+	for range 3 {
+		second()
+	}
+	b.ReportAllocs()
+	for b.Loop() {
+		second()
+	}
+	b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/1e6, "ns/exchange")
+	b.ReportMetric(float64(b.Elapsed().Seconds())/float64(b.N), "core-s/s")
+}
+
+// What the lock is held for while the state is saved.
+func BenchmarkSave(b *testing.B) {
+	for _, c := range []struct{ models, legs int }{{1, 2}, {8, 16}, {64, 256}} {
+		b.Run(fmt.Sprintf("%d models, %d legs", c.models, c.legs), func(b *testing.B) {
+			d := New(DefaultConfig())
+			now := int64(1_800_000_000e9)
+			for i := range 300 * c.models {
+				now += 1e8
+				for l := range c.legs {
+					d.Exchange(event.Exchange{Leg: fmt.Sprint("leg-", l), SendNS: now - 9e7 + int64(l)*1e4, Duration: 1e4, FirstByte: 5e3, Ack: 1e3, RequestBytes: 1 << (i % 6), ReplyBytes: 1024, Flow: event.Flow{Socket: uint64(l + 1)}})
+				}
+				d.Request(event.Request{
+					ID: fmt.Sprint(i), Source: "main", Model: fmt.Sprint("m", i%c.models), StartNS: now - 1e8, FirstTokenNS: now - 9e7, EndNS: now,
+					GeneratedTokens: 32, PromptTokens: 100, DecodeRate: 350 + float64(i%9), PrefillRate: 900, Outcome: event.OutcomeOK, Concurrency: float64(int(1) << (i / c.models % 3)),
+				})
+				d.Advance(now)
+			}
+			d.Flush()
+			var state []byte
+			b.ReportAllocs()
+			for b.Loop() {
+				state = d.Save(state[:0], "")
+			}
+			b.ReportMetric(float64(len(state)), "bytes")
+		})
+	}
+}

@@ -61,6 +61,11 @@ func explain(l *ledger, suspects []suspectLeg, c *CauseConfig) finding {
 		return unattributed("the excess is on legs beyond the table's bound")
 	case first.verdict.cause == event.CauseNone:
 		return unattributed("%s holds %.0f%%, but its witnesses do not fit one cause: %s", first.leg.name, first.share*100, first.says.summary())
+	case first.verdict.soft && first.says.turns < fewTurns:
+		// A short prompt is one exchange on each leg: load, a busy peer and a
+		// lost packet look alike in it.
+		return unattributed("%s holds %.0f%%, like %s, but %d exchanges are too few to tell: %s",
+			first.leg.name, first.share*100, first.verdict.cause, first.says.turns, first.says.summary())
 	case first.verdict.cause == event.CausePeerHost && first.share < c.NameShare:
 		return unattributed("%s holds only %.0f%%: too little to call its host slow", first.leg.name, first.share*100)
 	}
@@ -117,6 +122,11 @@ func commonCause(l *ledger, suspects []suspectLeg, c *CauseConfig) (finding, boo
 	if first.verdict.cause == event.CausePeerHost {
 		rest = c.HostRest // the weakest of the names: a slow process looks like a loaded one
 	}
+	if othersBase <= 0 && !isPath(first.verdict) && others >= c.ExamineShare*l.excess {
+		// The references are of another regime than the baseline, as in a decay.
+		return finding{cause: event.CauseCommon, detail: fmt.Sprintf("%s holds %.0f ms, and %.0f ms passed where usually nothing does",
+			first.leg.name, first.excess/1e6, others/1e6)}, true
+	}
 	if g := growth(others, othersBase); slowdown > 0 && g >= rest*slowdown {
 		return finding{cause: event.CauseCommon, detail: fmt.Sprintf("%s took %.1f and all else %.1f times as long as usual",
 			first.leg.name, 1+slowdown, 1+g)}, true
@@ -158,7 +168,7 @@ func judgeLeg(s *suspectLeg, c *CauseConfig) finding {
 	case says.acked >= need && says.late >= says.host && (says.late >= need || says.trips >= need):
 		return finding{cause: event.CauseDelay, detail: fmt.Sprintf("%.0f of %.0f ms: requests ACKed late by %s, %d of %d exchanges",
 			ms(max(says.late, says.acked)), ms(s.excess), time.Duration(says.acked/float64(max(1, says.turns))).Round(10*time.Microsecond), says.lateTurns, says.turns)}
-	case says.even+says.gap >= need && (says.paced >= need || says.even >= need && says.paced >= need/2):
+	case says.turns >= fewTurns && says.even+says.gap >= need && (says.paced >= need || says.even >= need && says.paced >= need/2):
 		// Every reply took its time, so it is no process that stalls now and then.
 		return finding{cause: event.CauseDelay, detail: fmt.Sprintf("rate_limit: %.0f of %.0f ms in %d replies that came evenly slow, nothing lost",
 			ms(says.even+says.gap), ms(s.excess), says.evenTurns+says.gapTurns)}

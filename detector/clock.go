@@ -26,7 +26,7 @@ func (d *Detector) ClockStep(deltaNS int64) Output {
 	for _, p := range d.fabric.ports {
 		p.steps = nil
 	}
-	d.queue.past, d.queue.pastHead = nil, 0
+	d.queue.forgetPast()
 	for _, m := range d.order {
 		m.decode.shift(deltaNS)
 		m.prefill.shift(deltaNS)

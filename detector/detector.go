@@ -43,6 +43,9 @@ type Stats struct {
 	// StrataFreed were idle for MaxAge when there was no room for another, or
 	// of a fingerprint that is long gone.
 	StrataFreed uint64
+	// SourcesFreed said how many requests were in flight by their times alone,
+	// and made room for others that do.
+	SourcesFreed uint64
 	// ClientErrors are failed requests without verdict: by their own fault.
 	ClientErrors uint64
 	// Overflow by table: what did not fit.
@@ -203,6 +206,7 @@ func (d *Detector) Advance(nowNS int64) Output {
 func (d *Detector) Flush() Output { return d.judgeUntil(math.MaxInt64) }
 
 func (d *Detector) judgeUntil(untilNS int64) Output {
+	d.stats.Duplicates += uint64(d.queue.settle())
 	due := 0
 	for due < d.queue.len() && d.queue.at(due).EndNS <= untilNS {
 		due++
@@ -371,12 +375,14 @@ func (d *Detector) Correlations() []event.Correlation { return d.correlator.Upda
 
 // Stats returns the counters.
 func (d *Detector) Stats() Stats {
+	d.stats.Duplicates += uint64(d.queue.settle())
 	s := d.stats
 	s.LegsFreed = d.store.legs.freedCount
 	s.LegsOverflow, s.ExchangesUnusable, s.SumsLost = d.store.legs.overflow, d.store.lostTurns, d.store.lostSlots
 	s.Models, s.Strata, s.Legs = len(d.models), d.strata, len(d.store.legs.all)
 	s.Queues, s.QueuesOverflow = len(d.drops.queues), d.drops.overflow
 	s.PortsOverflow = d.fabric.overflow
+	s.SourcesFreed = d.queue.flights.freed
 	s.Pending, s.Exchanges = d.queue.len(), d.store.turns
 	return s
 }

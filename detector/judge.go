@@ -13,7 +13,7 @@ func (d *Detector) judge(r *event.Request, out *Output) {
 		d.stats.Canceled++
 		return
 	}
-	inFlight := d.queue.concurrency(r, int64(d.cfg.Hold))
+	inFlight := d.queue.concurrency(r)
 	failed := (r.Outcome == event.OutcomeError || r.Outcome == event.OutcomeTimeout) && !r.ClientError()
 	if r.ClientError() {
 		d.stats.ClientErrors++
@@ -39,7 +39,7 @@ func (d *Detector) judge(r *event.Request, out *Output) {
 func (d *Detector) judgePhase(s *series, v *phaseView, r *event.Request, inFlight float64, failed bool, out *Output) {
 	row := event.Row{
 		ID: r.ID, Source: r.Source, Model: r.Model, Condition: r.Condition, Phase: v.phase, Outcome: r.Outcome,
-		Verdict: event.VerdictUnknown, LegsMS: map[string]float64{}, StartNS: v.startNS, EndNS: v.endNS,
+		Verdict: event.VerdictUnknown, StartNS: v.startNS, EndNS: v.endNS,
 	}
 	var basis *stratum
 	var baseline float64

@@ -2,6 +2,8 @@ package detector
 
 import (
 	"cmp"
+	"slices"
+	"sort"
 	"strings"
 
 	"grayfail/event"
@@ -9,17 +11,20 @@ import (
 
 // queue holds requests until their neighbours are known, ordered by end; the
 // order is total, so that requests of equal times are judged alike however
-// they arrive.
+// they arrive. Arrivals are put in order all at once, by settle, so that those
+// that come newest first cost no more than others.
 type queue struct {
 	slab  []event.Request
 	free  []int32
+	fresh []int32 // indices into slab, as they came
 	order []int32 // indices into slab, from head on
 	head  int
 
-	// past are the intervals of judged requests, for the concurrency of those
-	// that come after them.
+	// past are the intervals of judged requests, to know one that comes again.
 	past     []past
 	pastHead int
+
+	flights flights
 }
 
 type past struct {
@@ -28,34 +33,46 @@ type past struct {
 }
 
 const (
-	maxPast       = 4096
-	maxNeighbours = 1024
+	maxPast = 4096
+	// maxLate is how many requests that ended later one that comes again may
+	// be behind.
+	maxLate = 1024
 )
 
-func (q *queue) len() int { return len(q.order) - q.head }
+func (q *queue) len() int { return len(q.order) - q.head + len(q.fresh) }
 
+// at returns the i-th earliest; pop takes it. Both need settle before.
 func (q *queue) at(i int) *event.Request { return &q.slab[q.order[q.head+i]] }
 
-func earlier(a, b *event.Request) bool {
-	c := cmp.Or(
-		cmp.Compare(a.EndNS, b.EndNS), cmp.Compare(a.StartNS, b.StartNS),
+// compare is a total order, by end first: most are told apart by it.
+func compare(a, b *event.Request) int {
+	if a.EndNS != b.EndNS {
+		return cmp.Compare(a.EndNS, b.EndNS)
+	}
+	if a.StartNS != b.StartNS {
+		return cmp.Compare(a.StartNS, b.StartNS)
+	}
+	guessed := func(r *event.Request) int {
+		if r.LowConfidence {
+			return 1
+		}
+		return 0
+	}
+	return cmp.Or(
 		strings.Compare(a.Source, b.Source), strings.Compare(a.Model, b.Model), strings.Compare(a.ID, b.ID),
 		cmp.Compare(a.FirstTokenNS, b.FirstTokenNS), cmp.Compare(a.DecodeRate, b.DecodeRate), cmp.Compare(a.PrefillRate, b.PrefillRate),
 		cmp.Compare(a.GeneratedTokens, b.GeneratedTokens), cmp.Compare(a.PromptTokens, b.PromptTokens),
 		strings.Compare(string(a.Outcome), string(b.Outcome)), strings.Compare(a.Condition, b.Condition),
+		cmp.Compare(a.CachedTokens, b.CachedTokens), cmp.Compare(a.Concurrency, b.Concurrency),
+		strings.Compare(a.Fingerprint, b.Fingerprint), cmp.Compare(a.Status, b.Status), cmp.Compare(guessed(a), guessed(b)),
 	)
-	return c < 0
 }
 
-// push adds a request; arrivals are nearly in order. It returns false for one
-// that waits already or was judged lately.
+// push adds a request. It returns false for one that was judged lately; one
+// that waits already is found by settle.
 func (q *queue) push(r *event.Request) bool {
 	if q.judged(r) {
 		return false
-	}
-	if q.head > 64 && q.head > len(q.order)/2 {
-		q.order = q.order[:copy(q.order, q.order[q.head:])]
-		q.head = 0
 	}
 	var slot int32
 	if n := len(q.free); n > 0 {
@@ -65,19 +82,63 @@ func (q *queue) push(r *event.Request) bool {
 		slot = int32(len(q.slab))
 		q.slab = append(q.slab, *r)
 	}
-	q.order = append(q.order, slot)
-	i := len(q.order) - 1
-	for i > q.head && earlier(r, &q.slab[q.order[i-1]]) {
-		q.order[i] = q.order[i-1]
-		i--
-	}
-	q.order[i] = slot
-	if i > q.head && r.ID != "" && q.slab[q.order[i-1]] == *r {
-		q.order = append(q.order[:i], q.order[i+1:]...)
-		q.free = append(q.free, slot)
-		return false
-	}
+	q.fresh = append(q.fresh, slot)
 	return true
+}
+
+// settle puts what came since the last one in order, and returns how many of
+// them wait already: those are dropped.
+func (q *queue) settle() (duplicates int) {
+	if len(q.fresh) == 0 {
+		return 0
+	}
+	if q.head > 64 && q.head > len(q.order)/2 {
+		q.order = q.order[:copy(q.order, q.order[q.head:])]
+		q.head = 0
+	}
+	slices.SortFunc(q.fresh, func(a, b int32) int { return compare(&q.slab[a], &q.slab[b]) })
+	duplicates = q.compact()
+	for _, slot := range q.fresh {
+		q.flights.add(&q.slab[slot], q)
+	}
+	q.flights.settle()
+	// From the back: what is in order already moves only if it is later.
+	i, j := len(q.order)-1, len(q.fresh)-1
+	q.order = append(q.order, q.fresh...)
+	for k := len(q.order) - 1; j >= 0; k-- {
+		if i >= q.head && compare(&q.slab[q.fresh[j]], &q.slab[q.order[i]]) < 0 {
+			q.order[k] = q.order[i]
+			i--
+		} else {
+			q.order[k] = q.fresh[j]
+			j--
+		}
+	}
+	q.fresh = q.fresh[:0]
+	return duplicates
+}
+
+// compact drops from fresh, which is sorted, what is there twice or waits
+// already.
+func (q *queue) compact() (duplicates int) {
+	kept := q.fresh[:0]
+	waiting := q.order[q.head:]
+	for _, slot := range q.fresh {
+		r := &q.slab[slot]
+		twin := r.ID != "" && len(kept) > 0 && q.slab[kept[len(kept)-1]] == *r
+		if r.ID != "" && !twin && len(waiting) > 0 {
+			at := sort.Search(len(waiting), func(i int) bool { return compare(&q.slab[waiting[i]], r) >= 0 })
+			twin = at < len(waiting) && q.slab[waiting[at]] == *r
+		}
+		if twin {
+			duplicates++
+			q.free = append(q.free, slot)
+			continue
+		}
+		kept = append(kept, slot)
+	}
+	q.fresh = kept
+	return duplicates
 }
 
 // judged looks for r among the past ones. Those are in the order of their ends
@@ -87,7 +148,7 @@ func (q *queue) judged(r *event.Request) bool {
 	if !ok || r.ID == "" {
 		return false
 	}
-	for i := range min(len(q.past), maxNeighbours) {
+	for i := range min(len(q.past), maxLate) {
 		p := q.newest(i)
 		if p.endNS < end {
 			return false
@@ -133,32 +194,12 @@ func (q *queue) newest(i int) *past {
 // concurrency is how many requests of the source were in flight during r,
 // averaged over its time, r included: what the source says, else the overlap
 // with the intervals known.
-func (q *queue) concurrency(r *event.Request, slackNS int64) float64 {
+func (q *queue) concurrency(r *event.Request) float64 {
 	if r.Concurrency > 0 {
 		return max(1, r.Concurrency)
 	}
-	start, end, ok := interval(r)
-	if !ok {
-		return 1
-	}
-	var shared int64
-	overlap := func(source string, from, to int64) {
-		if source == r.Source {
-			shared += max(0, min(end, to)-max(start, from))
-		}
-	}
-	for i := range min(len(q.past), maxNeighbours) {
-		p := q.newest(i)
-		if p.endNS+slackNS < start {
-			break
-		}
-		overlap(p.source, p.startNS, p.endNS)
-	}
-	for i := range min(q.len(), maxNeighbours) {
-		other := q.at(i)
-		if from, to, ok := interval(other); ok {
-			overlap(other.Source, from, to)
-		}
-	}
-	return 1 + float64(shared)/float64(end-start)
+	return q.flights.during(r)
 }
+
+// forgetPast drops what was on another line of time.
+func (q *queue) forgetPast() { q.past, q.pastHead, q.flights = nil, 0, flights{} }

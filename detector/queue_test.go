@@ -1,7 +1,9 @@
 package detector
 
 import (
+	"fmt"
 	"math"
+	"slices"
 	"testing"
 
 	"grayfail/event"
@@ -38,9 +40,10 @@ func TestConcurrencyFromOverlap(t *testing.T) {
 			for _, i := range order {
 				q.push(&all[i])
 			}
+			q.settle()
 			for q.len() > 0 {
 				r := q.pop()
-				if got := q.concurrency(r, 2e9); r.ID == c.r.ID && math.Abs(got-c.want) > 1e-9 {
+				if got := q.concurrency(r); r.ID == c.r.ID && math.Abs(got-c.want) > 1e-9 {
 					t.Errorf("%s, order %v: %v in flight, want %v", c.name, order, got, c.want)
 				}
 				q.remember(r)
@@ -58,7 +61,11 @@ func TestQueueOrderAndDuplicates(t *testing.T) {
 			if q.push(&all[i]) {
 				taken++
 			}
+			if i%2 == 0 { // now and then
+				taken -= q.settle()
+			}
 		}
+		taken -= q.settle()
 		got := ""
 		for q.len() > 0 {
 			got += q.pop().ID
@@ -75,11 +82,93 @@ func TestQueueStaysSmall(t *testing.T) {
 	for i := range int64(10_000) {
 		r := request("s", "x", i+1, i+2)
 		q.push(&r)
-		if q.len() > 50 {
+		if q.settle(); q.len() > 50 {
 			q.remember(q.pop())
 		}
 	}
 	if len(q.slab) > 100 || cap(q.order) > 1000 || len(q.past) > maxPast {
 		t.Errorf("slab %d, order %d, past %d after 10,000 requests of which 50 wait", len(q.slab), cap(q.order), len(q.past))
+	}
+}
+
+// How many were in flight is exact however many there are, and costs no more
+// when they come newest first.
+func TestConcurrencyOfThousands(t *testing.T) {
+	const n, each, gap = 20_000, int64(2e9), int64(100e3) // 20,000 at once
+	base := int64(1_800_000_000e9)
+	var newest, oldest queue
+	for i := range int64(n) {
+		r := request("s", fmt.Sprint(i), base+i*gap, base+i*gap+each)
+		oldest.push(&r)
+		r = request("s", fmt.Sprint(n-1-i), base+(n-1-i)*gap, base+(n-1-i)*gap+each)
+		newest.push(&r)
+	}
+	newest.settle()
+	oldest.settle()
+	for i := range n {
+		a, b := newest.pop(), oldest.pop()
+		if *a != *b {
+			t.Fatalf("%s and %s come first", a.ID, b.ID)
+		}
+		if i != n/2 {
+			continue
+		}
+		// All others overlap it: by 2 s less the distance of their starts.
+		want := 1.0
+		for k := range int64(n) {
+			if distance := max(k-n/2, n/2-k) * gap; k != n/2 {
+				want += float64(each-distance) / float64(each)
+			}
+		}
+		if got, same := newest.concurrency(a), oldest.concurrency(b); math.Abs(got-want) > 1e-3 || got != same {
+			t.Errorf("%v and %v in flight, want %v", got, same, want)
+		}
+	}
+}
+
+// A source that says how many are in flight and then no longer does is known
+// from its requests before.
+func TestConcurrencyFromThoseThatSaidIt(t *testing.T) {
+	var q queue
+	for i := range int64(3) {
+		r := request("s", fmt.Sprint(i), 100, 200+i)
+		r.Concurrency = 7
+		q.push(&r)
+	}
+	q.settle()
+	first := q.pop()
+	q.remember(first)
+	r := request("s", "silent", 100, 200)
+	q.push(&r)
+	q.settle()
+	if got := q.concurrency(&r); got != 4 {
+		t.Errorf("%v in flight, want 4", got)
+	}
+}
+
+// What is kept of requests that have ended is bounded, and sources make room.
+func TestFlightsAreBounded(t *testing.T) {
+	var q queue
+	now := int64(1_800_000_000e9)
+	for i := range int64(200_000) {
+		now += 1e5
+		r := request(fmt.Sprint("s", i/20%100), fmt.Sprint(i), now-1e9, now)
+		q.push(&r)
+		if i%100 == 0 {
+			q.settle()
+			for q.len() > 0 {
+				q.remember(q.pop())
+			}
+		}
+	}
+	total := 0
+	for _, l := range q.flights.bySource {
+		total += len(l.ends)
+		if len(l.starts) != len(l.ends) || !slices.IsSorted(l.starts) || !slices.IsSorted(l.ends) {
+			t.Error("starts and ends are not in order")
+		}
+	}
+	if len(q.flights.bySource) != maxFlightLines || total > maxFlights || q.flights.freed == 0 {
+		t.Errorf("%d sources with %d requests, %d freed", len(q.flights.bySource), total, q.flights.freed)
 	}
 }

@@ -29,7 +29,7 @@ func (d *Detector) rebase(nowNS int64) Output {
 	d.store.rebase(nowNS)
 	d.drops.queues, d.drops.byDevice = nil, nil
 	d.fabric.ports = nil
-	d.queue.past, d.queue.pastHead = nil, 0
+	d.queue.forgetPast()
 	for _, m := range d.order {
 		m.decode.rebase(nowNS)
 		m.prefill.rebase(nowNS)

@@ -1,6 +1,7 @@
 package detector
 
 import (
+	"encoding/binary"
 	"errors"
 	"slices"
 
@@ -334,9 +335,10 @@ func (d *Detector) restoreStratum(r *stateReader, places []*leg) *stratum {
 	st.refs.requests = r.small()
 	seen := make(map[int]bool)
 	for range r.count(2) {
-		at, ref := r.small(), legReference{n: r.small()}
-		for k := range min(ref.n, referenceSamples) {
-			ref.ring[k] = r.f32()
+		at, ref := r.small(), legReference{n: uint32(r.small())}
+		n := min(ref.n, referenceSamples)
+		for k, b := 0, r.take(2*int(n)); 2*k < len(b); k++ {
+			ref.ring[k] = logSpan(binary.LittleEndian.Uint16(b[2*k:]))
 		}
 		if at >= len(places) || seen[at] || r.err != nil {
 			r.fail("a reference of leg %d of %d", at, len(places))

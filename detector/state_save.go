@@ -1,6 +1,7 @@
 package detector
 
 import (
+	"encoding/binary"
 	"maps"
 	"slices"
 
@@ -238,14 +239,13 @@ func (w *stateWriter) stratum(s *stratum, places map[*leg]int) {
 		w.int(x.endNS)
 	}
 	w.count(s.refs.requests)
-	known := slices.DeleteFunc(slices.Clone(s.refs.legs), func(r legReference) bool { _, ok := places[r.leg]; return !ok })
-	w.count(len(known))
-	for i := range known {
-		r := &known[i]
+	w.count(len(s.refs.legs))
+	for i := range s.refs.legs {
+		r := &s.refs.legs[i]
 		w.count(places[r.leg])
-		w.count(r.n)
-		for k := range min(r.n, referenceSamples) {
-			w.f32(r.ring[k])
+		w.uint(uint64(r.n))
+		for _, x := range r.ring[:min(r.n, referenceSamples)] {
+			w.b = binary.LittleEndian.AppendUint16(w.b, uint16(x))
 		}
 	}
 }

@@ -1,8 +1,10 @@
 package detector
 
 import (
+	"encoding/json"
 	"fmt"
 	"math"
+	"strings"
 	"testing"
 	"time"
 
@@ -346,14 +348,31 @@ func TestAdopt(t *testing.T) {
 // Rows belong to the caller: what is written into one is not in another.
 func TestRowsAreTheCallers(t *testing.T) {
 	d := New(DefaultConfig())
-	for i := range 2 {
-		d.Request(event.Request{ID: fmt.Sprint(i), Source: "s", Model: "m", EndNS: 1_800_000_000e9, GeneratedTokens: 32, DecodeRate: 10, Outcome: event.OutcomeOK})
-	}
-	rows := d.Flush().Rows
-	for i := range rows {
-		if len(rows[i].LegsMS) != 0 || rows[i].LegsMS == nil {
-			t.Fatalf("row %d: legs %v, want an empty map of its own", i, rows[i].LegsMS)
+	for i := range 14 {
+		rate := 100.0
+		if i >= 10 {
+			rate = 10
 		}
-		rows[i].LegsMS["mine"] = 1
+		end := 1_800_000_000e9 + int64(i)*10e9
+		d.Request(event.Request{ID: fmt.Sprint(i), Source: "s", Model: "m", FirstTokenNS: end - int64(32e9/rate), EndNS: end, GeneratedTokens: 32, DecodeRate: rate, Outcome: event.OutcomeOK, Concurrency: 1})
+	}
+	slow := 0
+	for _, row := range d.Flush().Rows {
+		switch {
+		case row.Verdict != event.VerdictSlow && row.LegsMS != nil:
+			t.Errorf("%s %s has legs %v", row.ID, row.Verdict, row.LegsMS)
+		case row.Verdict == event.VerdictSlow:
+			slow++
+			if len(row.LegsMS) != 0 || row.LegsMS == nil {
+				t.Fatalf("%s: legs %v, want an empty map of its own", row.ID, row.LegsMS)
+			}
+			row.LegsMS["mine"] = 1
+		}
+		if text, err := json.Marshal(row); err != nil || strings.Contains(string(text), `"legs_ms":null`) {
+			t.Errorf("%s, %v", text, err)
+		}
+	}
+	if slow != 4 {
+		t.Errorf("%d slow rows", slow)
 	}
 }

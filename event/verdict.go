@@ -1,5 +1,7 @@
 package event
 
+import "encoding/json"
+
 // Verdict of one phase of one request.
 type Verdict string
 
@@ -57,17 +59,29 @@ type Row struct {
 	R         *float64 `json:"r"`        // rate / baseline
 	Verdict   Verdict  `json:"verdict"`
 	// ExcessMS = sum of LegsMS + LocalMS, exactly; all zero unless slow.
-	ExcessMS float64            `json:"excess_ms"`
-	LegsMS   map[string]float64 `json:"legs_ms"`
-	LocalMS  float64            `json:"local_ms"`
-	Cause    Cause              `json:"cause"`
-	Detail   string             `json:"detail"`
-	Leg      string             `json:"leg"`
+	ExcessMS float64  `json:"excess_ms"`
+	LegsMS   LegTimes `json:"legs_ms"`
+	LocalMS  float64  `json:"local_ms"`
+	Cause    Cause    `json:"cause"`
+	Detail   string   `json:"detail"`
+	Leg      string   `json:"leg"`
 
 	// StartNS and EndNS bound the phase; not part of the JSON contract's
 	// minimum, but an operator wants to know when.
 	StartNS int64 `json:"start_ns,omitempty"`
 	EndNS   int64 `json:"end_ns,omitempty"`
+}
+
+// LegTimes are milliseconds by leg. Nil, which most rows have, is written as an
+// empty object.
+type LegTimes map[string]float64
+
+// MarshalJSON never writes null.
+func (t LegTimes) MarshalJSON() ([]byte, error) {
+	if t == nil {
+		return []byte("{}"), nil
+	}
+	return json.Marshal(map[string]float64(t))
 }
 
 // Episode is a run of slow verdicts of one model and phase.

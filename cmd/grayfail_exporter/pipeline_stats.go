@@ -18,7 +18,7 @@ func (p *pipeline) detectorStats() event.DetectorStats {
 			{Name: "sums_too_old", N: st.SumsLost},
 		},
 		Freed: []event.Count{
-			{Name: "models", N: st.ModelsFreed}, {Name: "strata", N: st.StrataFreed}, {Name: "legs", N: st.LegsFreed},
+			{Name: "models", N: st.ModelsFreed}, {Name: "strata", N: st.StrataFreed}, {Name: "legs", N: st.LegsFreed}, {Name: "sources", N: st.SourcesFreed},
 		},
 		Entries: []event.Count{
 			{Name: "models", N: uint64(st.Models)}, {Name: "strata", N: uint64(st.Strata)}, {Name: "legs", N: uint64(st.Legs)},

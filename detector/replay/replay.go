@@ -205,6 +205,11 @@ func (r *run) give(rec event.Record) {
 
 // take collects what the detector said.
 func (r *run) take(out detector.Output) {
+	for i := range out.Rows {
+		if out.Rows[i].LegsMS == nil { // whoever reads the result may write into it
+			out.Rows[i].LegsMS = event.LegTimes{}
+		}
+	}
 	r.res.Requests = append(r.res.Requests, out.Rows...)
 	for i := range out.Requests {
 		r.table.request(&out.Requests[i])
