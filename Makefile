@@ -68,9 +68,10 @@ lint: ## golangci-lint with .golangci.yml (its first build takes minutes)
 	$(TOOL) golangci-lint run ./...
 
 .PHONY: generate
-generate: ## BPF objects (needs clang) and dashboards
+generate: ## BPF objects (needs clang), dashboards and the PrometheusRule
 	go generate ./...
 	go -C dashboards/generate run . -out ..
+	scripts/generate-prometheusrule.sh
 
 .PHONY: generate-check
 generate-check: ## regenerate, and fail if a committed file changes

@@ -12,6 +12,13 @@ if ! diff <(echo "$before") <(sha256sum dashboards/*.json); then
 	exit 1
 fi
 
+before=$(sha256sum packaging/kubernetes/prometheusrule.yaml)
+scripts/generate-prometheusrule.sh
+if ! diff <(echo "$before") <(sha256sum packaging/kubernetes/prometheusrule.yaml); then
+	echo "generate-check: packaging/kubernetes/prometheusrule.yaml is not what alerts/*.rules.yml make" >&2
+	exit 1
+fi
+
 # Compares source, generated Go and objects, with the clang they were made by.
 code=0
 said=$(go test -count=1 -run '^TestGenerated$' -v ./ebpf 2>&1) || code=$?

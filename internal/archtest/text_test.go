@@ -109,6 +109,8 @@ func TestModulePath(t *testing.T) {
 		"go.mod":                     "module " + module,
 		"tools/go.mod":               "module " + module + "/tools",
 		"dashboards/generate/go.mod": "module " + module + "/dashboards/generate",
+
+		"packaging/kubernetes/manifests/go.mod": "module " + module + "/packaging/kubernetes/manifests",
 	} {
 		text, err := os.ReadFile(filepath.Join(root(t), file))
 		if err != nil {
