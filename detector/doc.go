@@ -16,4 +16,8 @@
 // needed there (reference.go), the witnesses of those legs are heard
 // (witness.go), and the cause is named or withheld (cause.go). Runs of slow
 // verdicts are episodes (episode.go); while one is open nothing is learned.
+//
+// What was learned survives a restart (state_save.go, state_restore.go), a clock
+// that is set (clock.go, rebase.go) and a new build of the engine, which has
+// baselines of its own (fingerprint.go).
 package detector
