@@ -169,7 +169,7 @@ func TestGuestPortNotProbed(t *testing.T) {
 	connect(a, 1, one.String())
 	connect(a, 2, two.String())
 	a.Do("exchange 2 100000")
-	addr := serveInGuest(t)
+	addr, _ := serveWith(t, statesConfig)
 
 	legs := checkLegs(t, 1, map[string]string{
 		"10.9.100.1:50052": "rdma  " + device + "/1",
@@ -197,7 +197,7 @@ func TestGuestPortNotProbed(t *testing.T) {
 		t.Errorf("seconds in fallback: %v, %v", stood, err)
 	}
 	// Another list of queue pairs later it still stands.
-	later := time.Now().Add(6 * time.Second)
+	later := time.Now().Add(2 * time.Second)
 	testkit.Eventually(t, time.Minute, func() error {
 		if time.Now().Before(later) {
 			return errors.New("not yet")
