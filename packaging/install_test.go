@@ -123,10 +123,7 @@ func runUnit(t *testing.T, b *bare) {
 				return fmt.Errorf("no %s in:\n%s", want, lines(page, "grayfail_collector"))
 			}
 		}
-		if !clocked.MatchString(page) {
-			return fmt.Errorf("no exchange was clocked:\n%s", lines(page, "grayfail_tcp_"))
-		}
-		return nil
+		return clockedIn(page)
 	})
 	t.Logf("scraped over loopback of %s:\n%s%s", netns, lines(page, "grayfail_collector_up"), lines(page, "grayfail_tcp_exchange_seconds_count"))
 	d.Stop()
@@ -134,6 +131,14 @@ func runUnit(t *testing.T, b *bare) {
 }
 
 var clocked = regexp.MustCompile(`(?m)^grayfail_tcp_exchange_seconds_count\{leg="127\.0\.0\.1:50052"\} [1-9]`)
+
+// clockedIn: BPF programs are attached, and saw what exchange did.
+func clockedIn(page string) error {
+	if !clocked.MatchString(page) {
+		return fmt.Errorf("no exchange was clocked:\n%s", lines(page, "grayfail_tcp_"))
+	}
+	return nil
+}
 
 func lines(page, prefix string) string {
 	var out strings.Builder
