@@ -122,11 +122,6 @@ func commonCause(l *ledger, suspects []suspectLeg, c *CauseConfig) (finding, boo
 	if first.verdict.cause == event.CausePeerHost {
 		rest = c.HostRest // the weakest of the names: a slow process looks like a loaded one
 	}
-	if othersBase <= 0 && !isPath(first.verdict) && others >= c.ExamineShare*l.excess {
-		// The references are of another regime than the baseline, as in a decay.
-		return finding{cause: event.CauseCommon, detail: fmt.Sprintf("%s holds %.0f ms, and %.0f ms passed where usually nothing does",
-			first.leg.name, first.excess/1e6, others/1e6)}, true
-	}
 	if g := growth(others, othersBase); slowdown > 0 && g >= rest*slowdown {
 		return finding{cause: event.CauseCommon, detail: fmt.Sprintf("%s took %.1f and all else %.1f times as long as usual",
 			first.leg.name, 1+slowdown, 1+g)}, true
@@ -165,7 +160,7 @@ func judgeLeg(s *suspectLeg, c *CauseConfig) finding {
 	case silent >= need:
 		return finding{cause: event.CauseLoss, soft: true, detail: fmt.Sprintf("loss_or_stalled_peer: %.0f of %.0f ms in %d silences of %s and more, longest gap %s",
 			ms(silent), ms(s.excess), says.silentTurns+says.muteTurns, c.RTOGap, time.Duration(says.maxGap).Round(time.Millisecond))}
-	case says.acked >= need && says.late >= says.host && (says.late >= need || says.trips >= need):
+	case says.acked >= need && says.late >= says.host && (says.trips >= need || says.late >= need && says.turns >= fewTurns):
 		return finding{cause: event.CauseDelay, detail: fmt.Sprintf("%.0f of %.0f ms: requests ACKed late by %s, %d of %d exchanges",
 			ms(max(says.late, says.acked)), ms(s.excess), time.Duration(says.acked/float64(max(1, says.turns))).Round(10*time.Microsecond), says.lateTurns, says.turns)}
 	case says.turns >= fewTurns && says.even+says.gap >= need && (says.paced >= need || says.even >= need && says.paced >= need/2):

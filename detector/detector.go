@@ -228,7 +228,7 @@ func (d *Detector) judgeUntil(untilNS int64) Output {
 
 func (d *Detector) suspicious() bool {
 	for _, m := range d.order {
-		if m.decode.suspicious || m.prefill.suspicious || m.decode.eroded || m.prefill.eroded {
+		if m.decode.suspicious || m.prefill.suspicious || m.decode.anchored || m.prefill.anchored {
 			return true
 		}
 	}
@@ -315,7 +315,7 @@ func (d *Detector) Adopt(source, model string) int {
 				d.remember(e)
 				d.ended = append(d.ended, e)
 			}
-			s.suspicious, s.eroded = false, false
+			s.suspicious, s.anchored = false, false
 			s.findings, s.learnedNS = s.findings[:0], s.learnedNS[:0]
 			s.episode.reset()
 		}

@@ -11,10 +11,10 @@ func (d *Detector) accept(s *series, v *phaseView, key stratumKey, endNS int64) 
 		leaf = d.stratum(s, key)
 	}
 	s.accept(sample{v.rate, endNS}, &d.cfg, parent, leaf)
-	// What a leg takes in a regime that decays is not what is usual there: the
-	// anchor holds the baseline, so the references wait with it.
-	s.eroded = parent != nil && parent.eroded(&d.cfg)
-	if parent == nil || s.suspicious || s.eroded || v.endNS <= v.startNS || v.tokens <= 0 {
+	// What a leg takes in a regime that decays is not what is usual there: while
+	// the anchor holds the baseline, the references wait with it.
+	s.anchored = parent != nil && parent.anchored(&d.cfg)
+	if parent == nil || s.suspicious || s.anchored || v.endNS <= v.startNS || v.tokens <= 0 {
 		return
 	}
 	busy := d.store.measure(v.startNS, v.endNS)

@@ -16,8 +16,8 @@ type series struct {
 	// suspicious since the last slow verdict, until CloseAfter ok in a row:
 	// accepted samples are held, not learned.
 	suspicious bool
-	// eroded: the stratum of the last accepted phase has decayed.
-	eroded bool
+	// anchored: the anchor holds the baseline of the last accepted phase.
+	anchored bool
 	// findings are the last explained ones of this suspicion, before weigh.
 	findings []finding
 	// learnedNS are the ends of the last LookBack samples learned.

@@ -91,6 +91,11 @@ func (s *stratum) baseline(c *Config) float64 {
 	return max(s.window.median(), c.AnchorShare*s.anchor)
 }
 
+// anchored says that the anchor holds the baseline, and not the median.
+func (s *stratum) anchored(c *Config) bool {
+	return s.known && s.window.len() >= c.MinKeep && s.window.median() < c.AnchorShare*s.anchor
+}
+
 func (s *stratum) learn(x sample, c *Config) {
 	s.window.add(x)
 	if !s.known && s.window.len() < c.MinSamples {
