@@ -4,8 +4,9 @@
 // In: the exporter's binary, a folder of recordings and a table of what is
 // true of each; the timelines are made from the recordings and seeds. Out: a
 // report in Markdown and JSON (docs/evaluation.*) and the tables on standard
-// output; exit code 1 where a target or a recording's bound is missed, or,
-// with -check, where the committed report says something else.
+// output; exit code 1 where a recording's bound is missed or, with -check,
+// where the committed report says something else. A target that is not met is
+// printed as such.
 //
 // Recordings go through the binary as a user would run it (replay --json), and
 // once more without the lines that only the worker's host can see: the answers
@@ -70,8 +71,7 @@ func run(args []string, stdout, stderr io.Writer) int {
 	}
 	code := 0
 	if missed := report.met(); missed > 0 {
-		fmt.Fprintf(stderr, "eval: %d targets are missed\n", missed)
-		code = 1
+		fmt.Fprintf(stderr, "eval: %d targets are not met: the report says which\n", missed)
 	}
 	if failed > 0 {
 		fmt.Fprintf(stderr, "eval: %d of %d recordings miss their bounds\n", failed, len(truths))

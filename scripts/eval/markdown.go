@@ -21,7 +21,7 @@ Prompts (8 to 800 tokens; 8 to 100 where several requests run at once) and answe
 
 **Everything is judged from the coordinator's view alone**: what only the worker's host can see is removed; with it, the rows must be the same.
 
-**Thresholds are set on the even seeds, figures are of the odd ones.** Seconds count from the end of the third slow request to the turn of the pipeline that reports the episode; the two seconds that a verdict waits for late neighbours are in them.
+**Thresholds are set on the even seeds, figures are of the odd ones.** Seconds count from the end of the third slow request to the turn of the pipeline that reports the episode; the two seconds that a verdict waits for late neighbours are in them. A request between 0.45 and 0.5 of the control may be above half of a baseline that is a few percent off; where one of those is the third, the report waits for the next slow one, however long that takes to come: hence the lines of requests surely slow.
 `
 
 func (r *report) markdown(w io.Writer) {

@@ -46,8 +46,10 @@ type figures struct {
 	// after the third.
 	Late int `json:"late"`
 
-	delayRequests []int
-	delaySeconds  []float64
+	// Delays of each found episode, in slow requests and seconds after the
+	// third; and the same of those that are surely slow.
+	delayRequests, sureRequests []int
+	delaySeconds, sureSeconds   []float64
 }
 
 func (f *figures) add(o *figures) {
@@ -63,6 +65,7 @@ func (f *figures) add(o *figures) {
 		*x.to += x.more
 	}
 	f.delayRequests, f.delaySeconds = append(f.delayRequests, o.delayRequests...), append(f.delaySeconds, o.delaySeconds...)
+	f.sureRequests, f.sureSeconds = append(f.sureRequests, o.sureRequests...), append(f.sureSeconds, o.sureSeconds...)
 }
 
 // said is what a method says of one request.
@@ -245,21 +248,26 @@ func (f *figures) compareEpisodes(t *scenario.Timeline, known []bool, claims []c
 		}
 		f.Found++
 		c := &claims[at]
-		slow, third := 0, int64(0)
-		for i := x.first; i < len(t.Truths) && (i < c.judged || slow < 3); i++ {
-			if t.Truths[i].Slow() {
-				if slow++; slow == 3 {
-					third = t.Truths[i].EndNS
+		late := false
+		delay := func(is func(*scenario.Truth) bool, requests *[]int, seconds *[]float64) {
+			slow, third := 0, int64(0)
+			for i := x.first; i < len(t.Truths) && (i < c.judged || slow < 3); i++ {
+				if is(&t.Truths[i]) {
+					if slow++; slow == 3 {
+						third = t.Truths[i].EndNS
+					}
 				}
 			}
+			*requests = append(*requests, slow)
+			late = slow > 5
+			if c.openedNS > 0 && third > 0 {
+				after := max(0, float64(c.openedNS-third)/1e9)
+				*seconds = append(*seconds, after)
+				late = late || after > 7
+			}
 		}
-		late := slow > 5
-		f.delayRequests = append(f.delayRequests, slow)
-		if c.openedNS > 0 && third > 0 {
-			seconds := max(0, float64(c.openedNS-third)/1e9)
-			f.delaySeconds = append(f.delaySeconds, seconds)
-			late = late || seconds > 7
-		}
+		delay(func(x *scenario.Truth) bool { return x.Failed || x.R < surely }, &f.sureRequests, &f.sureSeconds)
+		delay((*scenario.Truth).Slow, &f.delayRequests, &f.delaySeconds)
 		if late {
 			f.Late++
 		}

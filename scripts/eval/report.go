@@ -102,6 +102,9 @@ func (r *report) aim(odd []played) {
 	most("paths named in host, load and mix scenarios", float64(f.Innocent), 0)
 	most("slow requests until an episode is found, worst", value(all.DelayRequestsMax), 5)
 	most("seconds from the third slow request's end until it is reported, worst", value(all.DelaySecondsMax), 7)
+	most("the same of requests surely slow (below 0.45): requests", value(all.SureRequestsMax), 5)
+	most("and seconds", value(all.SureSecondsMax), 7)
+	least("share of found episodes within both", all.InTimeShare, 0.95)
 	for _, n := range r.Null {
 		most(fmt.Sprintf("alarms a day and series without fault, noise %.2f, %d days", n.Sigma, n.SeriesDays), n.PerDay, 0.1)
 	}

@@ -22,6 +22,8 @@ type summary struct {
 	DelaySeconds     *float64 `json:"seconds_after_the_third_median"`
 	DelaySecondsMax  *float64 `json:"seconds_after_the_third_worst"`
 	InTimeShare      *float64 `json:"found_in_time_share"`
+	SureRequestsMax  *float64 `json:"surely_slow_requests_until_found_worst"`
+	SureSecondsMax   *float64 `json:"seconds_after_the_third_surely_slow_worst"`
 }
 
 func (f *figures) summary() summary {
@@ -35,13 +37,18 @@ func (f *figures) summary() summary {
 	s.RightShare, s.WrongShare = share(f.Right, named), share(f.Wrong, named)
 	s.AbstainedShare = share(f.Abstained, named+f.Abstained)
 	s.InTimeShare = share(f.Found-f.Late, f.Found)
-	var counts []float64
-	for _, n := range f.delayRequests {
-		counts = append(counts, float64(n))
-	}
-	s.DelayRequests, s.DelayRequestsMax = spreadOf(counts)
+	s.DelayRequests, s.DelayRequestsMax = spreadOf(floats(f.delayRequests))
+	_, s.SureRequestsMax = spreadOf(floats(f.sureRequests))
+	_, s.SureSecondsMax = spreadOf(f.sureSeconds)
 	s.DelaySeconds, s.DelaySecondsMax = spreadOf(f.delaySeconds)
 	return s
+}
+
+func floats(counts []int) (out []float64) {
+	for _, n := range counts {
+		out = append(out, float64(n))
+	}
+	return out
 }
 
 func spreadOf(v []float64) (median, worst *float64) {

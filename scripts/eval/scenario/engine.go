@@ -180,13 +180,16 @@ func (g *Engine) round(pace, scale float64, rows int, legs []time.Duration) (usu
 			kinds = p.last
 		}
 		for _, k := range kinds {
-			t := &k.pool[g.Random.IntN(len(k.pool))]
+			t := g.draw(k, scale)
 			stretch := func(d time.Duration, by float64) time.Duration { return time.Duration(float64(d) * by) }
 			by := pace * speed
 			e := event.Exchange{
 				Leg: name, SendNS: g.nowNS, Duration: stretch(t.duration, by), FirstByte: stretch(t.first, by), Ack: t.ack,
 				Stall: t.stall, RequestBytes: k.request, ReplyBytes: k.reply, RTT: t.rtt, Retransmits: t.retransmits, DSACKs: t.dsacks,
 				Flow: event.Flow{Socket: g.socket + uint64(i+1)},
+			}
+			if k.request > 1000 { // it carries them
+				e.RequestBytes += p.row * uint64(rows-1)
 			}
 			if rows > 1 && k.reply > 1000 { // one row of logits or hidden state each
 				e.ReplyBytes *= uint64(min(rows, 16))
@@ -222,6 +225,21 @@ func (g *Engine) round(pace, scale float64, rows int, legs []time.Duration) (usu
 	}
 	g.nowNS += int64(took)
 	return usual, fault
+}
+
+// draw takes a recorded exchange. One that computes more than a token is as
+// steady as the mean of several: what disturbs it does not grow with it.
+func (g *Engine) draw(k *kind, scale float64) turn {
+	t := k.pool[g.Random.IntN(len(k.pool))]
+	more := min(32, int(scale)) - 1
+	for range more {
+		x := &k.pool[g.Random.IntN(len(k.pool))]
+		t.duration, t.first = t.duration+x.duration, t.first+x.first
+	}
+	if more > 0 {
+		t.duration, t.first = t.duration/time.Duration(more+1), t.first/time.Duration(more+1)
+	}
+	return t
 }
 
 // smooth gives the RTT that the kernel would show: an eighth of each new one

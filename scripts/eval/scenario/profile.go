@@ -48,6 +48,8 @@ type profile struct {
 	// on the last one, which returns the logits.
 	inner, last []*kind
 	local       []time.Duration // of a token on no leg
+	// row is what a further token adds to a request for computation.
+	row uint64
 }
 
 // Recordings are the distributions that timelines draw from.
@@ -135,20 +137,24 @@ func Read(folder string) (*Recordings, error) {
 	out := &Recordings{lost: make(map[int]*marks)}
 	for _, p := range []struct {
 		name, file  string
+		row         uint64
 		inner, last []kind
 	}{
 		// What a token needs was read off the recordings: llama.cpp b7099 asks
-		// a worker to compute and fetches the result, 0.7.0 does it in one.
-		{"three exchanges a token (b7099)", "noise",
+		// a worker to compute and fetches the result, 0.7.0 does it in one. A
+		// row of hidden state takes 2048 bytes; a prompt of 36 tokens 202,310
+		// where one takes 6,466.
+		{"three exchanges a token (b7099)", "noise", 2048,
 			[]kind{{request: 163990, reply: 9}, {request: 321, reply: 2056}, {request: 321, reply: 32776}},
 			[]kind{{request: 107067, reply: 9}, {request: 321, reply: 128008}}},
-		{"one exchange a token (0.7.0)", "v070_loss5_fromB",
+		{"one exchange a token (0.7.0)", "v070_loss5_fromB", 5600,
 			[]kind{{request: 6466, reply: 1032}}, []kind{{request: 3786, reply: 128008}}},
 	} {
 		made, err := newProfile(p.name, all[p.file], p.inner, p.last)
 		if err != nil {
 			return nil, fmt.Errorf("%s: %w", p.file, err)
 		}
+		made.row = p.row
 		out.profiles = append(out.profiles, made)
 	}
 	for _, name := range []string{"loss5_fromB", "v070_loss5_fromB", "conc2_lossB"} {
