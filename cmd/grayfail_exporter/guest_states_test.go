@@ -80,7 +80,7 @@ func TestGuestStates(t *testing.T) {
 	rdmalab.Up(t, "ve1", three.String()+"/24")
 	testkit.Run(t, "ip", "neigh", "replace", "10.9.3.2", "lladdr", "02:00:00:00:00:02", "dev", "ve1")
 	rdmalab.RXE(t, "rxe0", "ve1")
-	worker(t, 15)
+	worker(t, 16)
 	addr, _ := serveWith(t, statesConfig)
 
 	// leg opens leg n of an agent; with payload if there is any.
@@ -121,6 +121,9 @@ func TestGuestStates(t *testing.T) {
 	queued.Do("send 8 33")
 	half := rdmalab.Start(t)
 	leg(half, 9, plain, payload)
+	stuck := rdmalab.Start(t)
+	connect(stuck, 16, plain.String())
+	stuck.Do("send 16 %d", payload) // and never reads what comes back
 	rdmalab.Up(t, "workers", "10.9.102.1/32")
 	random := rdmalab.Start(t)
 	random.Do("serve 10.9.102.1:45001")
@@ -154,6 +157,8 @@ func TestGuestStates(t *testing.T) {
 	})
 	t.Run("peer_without_rdma", func(t *testing.T) { peerWithoutRDMA(t, addr, three) })
 
+	t.Run("stalled", func(t *testing.T) { becomes(t, addr, legAt(16), "stalled unread /0") })
+
 	cmd := exec.Command(exporterPath(t), "legs")
 	text, err := cmd.Output()
 	var exit *exec.ExitError
@@ -170,16 +175,16 @@ func peerWithoutRDMA(t *testing.T, addr string, local netip.Addr) {
 	var got string
 	for n := 10; n < 16; n++ {
 		a := rdmalab.Start(t)
+		connect(a, n, local.String())
 		a.Do("pair p rxe0")
-		pid := fmt.Sprint(a.PID)
+		const inReset = `device="rxe0",port="",state="RESET",type="RC"`
 		testkit.Eventually(t, time.Minute, func() error {
-			seen, err := scrape(addr, `grayfail_rdma_queue_pairs\{(device="rxe0",port="",state="RESET",type="RC")\}`)
-			if err == nil && seen[`device="rxe0",port="",state="RESET",type="RC"`] < 2 {
-				err = fmt.Errorf("that of process %s is not listed: %v", pid, seen)
+			seen, err := scrape(addr, `grayfail_rdma_queue_pairs\{(`+inReset+`)\}`)
+			if err == nil && seen[inReset] < 2 { // the queued leg has one
+				err = fmt.Errorf("that of process %d is not listed: %v", a.PID, seen)
 			}
 			return err
 		})
-		connect(a, n, local.String())
 		a.Do("destroy p")
 		a.Do("exchange %d 100000", n)
 		testkit.Eventually(t, time.Minute, func() error {

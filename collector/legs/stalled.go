@@ -130,11 +130,14 @@ func (l *leg) quiet() (quiet time.Duration, owes bool) {
 }
 
 // unread says whether data has been waiting for the process here for that long
-// without any of it being read: what waits only grows. A connection that was
-// not accepted is queued, not stalled.
+// without any of it being read: what waits only grows, or came that long ago.
+// A connection that was not accepted is queued, not stalled.
 func (l *leg) unread(nowNS int64, after time.Duration) string {
 	for _, s := range l.sockets {
-		if s.last.Inode != 0 && s.unreadNS != 0 && nowNS-s.unreadNS >= int64(after) {
+		if s.last.Inode == 0 || s.unreadNS == 0 {
+			continue
+		}
+		if nowNS-s.unreadNS >= int64(after) || s.last.SinceReceive >= after {
 			return ReasonUnread
 		}
 	}

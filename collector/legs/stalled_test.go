@@ -54,6 +54,17 @@ func TestStalledUnread(t *testing.T) {
 	})
 }
 
+// What has been waiting for long is told at the first look.
+func TestStalledAtOurStart(t *testing.T) {
+	waiting := func(quiet time.Duration) []sock {
+		return []sock{{cookie: 1, acked: 90_000, received: 90_000, queue: 5000, quiet: quiet}}
+	}
+	timeline(t, Config{}, []look{
+		{at: 0, sockets: waiting(9 * time.Second), want: map[string]string{peerB: "tcp"}, changes: []string{peerB + " tcp"}},
+		{at: 1, sockets: waiting(10 * time.Second), want: map[string]string{peerB: "stalled unread"}, changes: []string{peerB + " stalled unread"}},
+	})
+}
+
 // TestStalledRDMA: the peer's process is stopped: queue pairs stay in RTS and
 // send no more.
 func TestStalledRDMA(t *testing.T) {
