@@ -177,7 +177,7 @@ func (d *Detector) restoreSeries(r *stateReader, s *series, places []*leg, room 
 	for range n {
 		s.adopted = append(s.adopted, r.uint())
 	}
-	s.suspicious = r.bool()
+	s.suspicious, s.anchored = r.bool(), r.bool()
 	for range r.count(3) {
 		f := finding{}
 		f.cause, f.leg = r.blame()

@@ -122,6 +122,7 @@ func (w *stateWriter) series(s *series, places map[*leg]int) {
 		w.uint(n)
 	}
 	w.bool(s.suspicious)
+	w.bool(s.anchored)
 	w.count(len(s.findings))
 	for _, f := range s.findings {
 		w.text(string(f.cause))
