@@ -87,9 +87,18 @@ bench: ## every benchmark COUNT times (6) into bin/bench.txt, by benchstat (PKG=
 	go test -run '^$$' -bench . -benchmem -count $(COUNT) -p 1 $(PKG) | tee bin/bench.txt
 	$(TOOL) benchstat $(BASE) bin/bench.txt
 
+# EVAL=full: many seeds and a year without faults, into bin/. EVAL=thresholds:
+# what other thresholds would do. CHECK=1: fail if docs/evaluation.* change.
+EVAL  ?=
+CHECK ?=
 .PHONY: eval
-eval: build ## the detector on the recorded faults, against what is known to be true
-	go run ./scripts/eval -exporter $(BINARY) -truth scripts/eval/truth.yml -recordings detector/testdata/recordings
+eval: build ## docs/evaluation.*: the detector on generated, known faults and on the recorded ones (EVAL=full|thresholds)
+	go run ./scripts/eval -exporter $(BINARY) $(if $(CHECK),-check) \
+		$(if $(filter full,$(EVAL)),-docs bin -seeds 40 -days 365) $(if $(filter thresholds,$(EVAL)),-thresholds)
+
+.PHONY: eval-live
+eval-live: packages build ## docs/evaluation-live.md: faults on the real llama.cpp, as the exporter saw them live (minutes)
+	scripts/eval-live.sh $(BINARY)
 
 .PHONY: packages
 packages: # Debian's packages that are missing

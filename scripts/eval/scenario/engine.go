@@ -204,6 +204,7 @@ func (g *Engine) round(pace, scale float64, rows int, legs []time.Duration) (usu
 			if g.Fault != nil && g.Fault.Exchange != nil {
 				g.Fault.Exchange(g, i, &e)
 			}
+			e.Ack, e.Stall = min(e.Ack, e.FirstByte), min(e.Stall, e.Duration-e.FirstByte)
 			g.smooth(i, &e)
 			fault += e.Duration - clean
 			if legs != nil {

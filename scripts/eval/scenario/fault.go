@@ -48,7 +48,7 @@ func (g *Engine) loseReply(p float64, e *event.Exchange) {
 		return
 	}
 	x := &m.pool[g.Random.IntN(len(m.pool))]
-	e.Duration, e.FirstByte, e.Ack = e.Duration+x.duration, e.FirstByte+x.first, e.Ack+min(x.ack, x.first)
+	e.Duration, e.FirstByte, e.Ack = e.Duration+max(x.duration, x.first), e.FirstByte+x.first, e.Ack+min(x.ack, x.first)
 	e.Stall, e.OutOfOrder = max(e.Stall, x.stall), e.OutOfOrder+x.outOfOrder
 	// The worker sends again: only its own host can see that.
 	kind := event.RetransmitFast
