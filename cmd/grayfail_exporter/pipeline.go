@@ -231,12 +231,15 @@ func (p *pipeline) overflow() uint64 {
 	return p.legs.Overflow() + st.ModelsOverflow + st.StrataOverflow + st.LegsOverflow + st.PortsOverflow + st.QueuesOverflow
 }
 
-// judged returns what the detector has to show beyond rows. The scores are for
-// a correlator, which would hold up the judge.
-func (p *pipeline) judged() (baselines []event.Baseline, episodes []event.Episode, scores []detector.ScoreSet) {
+// judged returns what the detector has to show beyond rows. The scores, where
+// they are wanted, are for a correlator, which would hold up the judge.
+func (p *pipeline) judged(wantScores bool) (baselines []event.Baseline, episodes []event.Episode, scores []detector.ScoreSet) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	return p.det.Baselines(), p.det.Episodes(), p.det.Scores()
+	if wantScores {
+		scores = p.det.Scores()
+	}
+	return p.det.Baselines(), p.det.Episodes(), scores
 }
 
 // adopt makes the current regime the baseline of a model; it returns how many

@@ -18,7 +18,9 @@ type publisher struct {
 	interval time.Duration
 	mu       sync.Mutex // snapshots are published in the order of their times
 	// correlator keeps what nothing new was judged for; mu is held.
-	correlator detector.Correlator
+	correlator   detector.Correlator
+	correlations []event.Correlation
+	nextRanking  time.Time
 }
 
 func (p *publisher) run(ctx context.Context) {
@@ -41,7 +43,11 @@ func (p *publisher) publish() {
 	defer p.mu.Unlock()
 	s := p.server
 	s.requestsStatus()
-	baselines, episodes, scores := s.pipe.judged()
+	wantScores := !time.Now().Before(p.nextRanking)
+	baselines, episodes, scores := s.pipe.judged(wantScores)
+	if wantScores {
+		p.rank(scores)
+	}
 	snap := &event.Snapshot{
 		TimeNS:         time.Now().UnixNano(),
 		Legs:           s.pipe.legs.Legs(),
@@ -49,7 +55,7 @@ func (p *publisher) publish() {
 		RDMA:           s.sampler.lastRDMA.Load(),
 		Baselines:      baselines,
 		Episodes:       episodes,
-		Correlations:   p.correlator.Update(scores),
+		Correlations:   p.correlations,
 		Statuses:       s.status.list(),
 		Detector:       s.pipe.detectorStats(),
 		InFlight:       s.inFlight(),
@@ -61,4 +67,14 @@ func (p *publisher) publish() {
 	s.pipe.api.Publish(snap)
 	s.pipe.log.Statuses(snap.Statuses)
 	s.pipe.log.Baselines(snap.Baselines)
+}
+
+// rankShare bounds what the correlations of many models and legs cost: a
+// twentieth of one core.
+const rankShare = 20
+
+func (p *publisher) rank(scores []detector.ScoreSet) {
+	started := time.Now()
+	p.correlations = p.correlator.Update(scores)
+	p.nextRanking = started.Add(rankShare * time.Since(started))
 }
