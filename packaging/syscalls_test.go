@@ -1,13 +1,16 @@
 package packaging_test
 
 import (
+	"fmt"
 	"maps"
 	"os"
 	"path/filepath"
 	"regexp"
 	"runtime"
 	"slices"
+	"strconv"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -72,7 +75,7 @@ func TestSystemCallsAreAllowed(t *testing.T) {
 		}
 		return err
 	})
-	d.Stop()
+	stopChild(t, d)
 	text, err := os.ReadFile(trace)
 	if err != nil {
 		t.Fatal(err)
@@ -92,4 +95,26 @@ func TestSystemCallsAreAllowed(t *testing.T) {
 		t.Errorf("the trace looks wrong: %v", seen)
 	}
 	t.Logf("%d kinds of system calls, bpf %d times, all of them allowed", len(seen), seen["bpf"])
+}
+
+// stopChild ends the program under strace, which keeps SIGTERM for itself,
+// and strace with it.
+func stopChild(t *testing.T, strace *testkit.Daemon) {
+	t.Helper()
+	children, err := os.ReadFile(fmt.Sprintf("/proc/%[1]d/task/%[1]d/children", strace.PID()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	pid, err := strconv.Atoi(strings.TrimSpace(string(children)))
+	if err != nil {
+		t.Fatalf("children of strace: %q: %v", children, err)
+	}
+	if err := syscall.Kill(pid, syscall.SIGTERM); err != nil {
+		t.Fatal(err)
+	}
+	select {
+	case <-strace.Exited:
+	case <-time.After(time.Minute):
+		t.Error("no end within a minute of SIGTERM")
+	}
 }
