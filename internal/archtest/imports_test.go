@@ -30,7 +30,7 @@ var mayImport = map[string][]string{
 	"campaign":  {"event", "internal", "detector", "lab"},
 	"lab":       {"event", "internal"},
 	"cmd":       {"event", "internal", "collector", "ebpf", "detector", "export", "campaign"},
-	"scripts":   {"event", "internal"},
+	"scripts":   {"event", "internal", "detector"}, // the evaluation runs the detector itself
 	"alerts":    nil,
 	"packaging": nil,
 	// The generator is a module of its own and imports nothing of ours.
