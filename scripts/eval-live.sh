@@ -8,7 +8,7 @@ cd "$(dirname "$0")/.."
 
 exporter=$1
 shift
-[ $# -gt 0 ] || set -- nothing loss5_replies_of_b loss5_requests_to_a delay50ms_replies_of_a slow_host_b slow_coordinator slow_hosts_both host_load loss5_replies_of_b_2_parallel
+[ $# -gt 0 ] || set -- nothing loss5_replies_of_b loss5_requests_to_a delay50ms_replies_of_a slow_host_b slow_coordinator slow_hosts_both loss5_replies_of_b_2_parallel
 baseline=${BASELINE:-20} fault=${FAULT:-20} page=${PAGE:-docs/evaluation-live.md}
 out=$(mktemp -d)
 trap 'rm -rf "$out"' EXIT
@@ -25,6 +25,6 @@ echo "$lines"
 		| scenario | true | tok/s without -> under it, slow | the injector acted | said live | score |
 		|---|---|---|---|---|---|
 	TEXT
-	sed -E 's/^([^ ]+) +truth (both legs|this host|[^ ]+) +([^;]*)(.*)$/\1|\2|\3|\4/; s/; said live: ([^;]*);? ?(.*)$/|\1|\2/; s/\|; /|/' <<<"$lines" |
+	sed -E 's/^([^ ]+) +truth (both legs|[^ ]+) +([^;]*)(.*)$/\1|\2|\3|\4/; s/; said live: ([^;]*);? ?(.*)$/|\1|\2/; s/\|; /|/' <<<"$lines" |
 		awk -F'|' '{ printf "| %s | %s | %s | %s | %s | %s |\n", $1, $2, $3, ($4 == "" ? "-" : $4), $5, ($6 == "" ? "-" : $6) }'
 } >"$page"

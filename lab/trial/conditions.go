@@ -10,7 +10,7 @@ import (
 // Scenario is a named fault with what it needs of the cluster.
 type Scenario struct {
 	Name string
-	// Truth says what is true under it: a leg, "both legs", "this host", "local"
+	// Truth says what is true under it: a leg, "both legs", "local"
 	// or "nothing".
 	Truth  string
 	Faults []func(*lab.Cluster) (lab.Injector, error)
@@ -30,10 +30,6 @@ func loss(leg string, d lab.Direction, percent float64) func(*lab.Cluster) (lab.
 
 func rate(leg string, d lab.Direction, bits uint64) func(*lab.Cluster) (lab.Injector, error) {
 	return func(c *lab.Cluster) (lab.Injector, error) { return c.NewRateLimit(leg, d, bits) }
-}
-
-func loaded(perCPU int) func(*lab.Cluster) (lab.Injector, error) {
-	return func(*lab.Cluster) (lab.Injector, error) { return lab.NewLoad(perCPU) }
 }
 
 func slowed(leg string, percent float64, period time.Duration) func(*lab.Cluster) (lab.Injector, error) {
@@ -87,7 +83,6 @@ func Scenarios() []Scenario {
 		Scenario{Name: "delay50ms_replies_of_both", Truth: "both legs", Relay: true, Faults: faults{
 			impaired(lab.LegA, lab.Replies, lab.Delay(50*time.Millisecond)), impaired(lab.LegB, lab.Replies, lab.Delay(50*time.Millisecond))}},
 		Scenario{Name: "slow_hosts_both", Truth: "both legs", Faults: faults{slowed(lab.LegA, 20, 20*time.Millisecond), slowed(lab.LegB, 20, 20*time.Millisecond)}},
-		Scenario{Name: "host_load", Truth: "this host", Faults: faults{loaded(4)}},
 		// A fault that bites beside one that hardly does: the name is the first one's.
 		Scenario{Name: "loss5_replies_of_b_loss1_of_a", Truth: lab.LegB, Faults: faults{loss(lab.LegB, lab.Replies, 5), loss(lab.LegA, lab.Replies, 1)}},
 	)
