@@ -24,6 +24,7 @@ type Snapshot struct {
 	Correlations []Correlation
 	Statuses     []Status
 	Detector     DetectorStats
+	Intake       []Intake
 	InFlight     []InFlight
 	// HostAddresses are the unicast addresses of this host in the namespaces
 	// being watched: other hosts' legs are joined with them.

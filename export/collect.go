@@ -52,6 +52,7 @@ func (m *Metrics) series(v *view) []prometheus.Metric {
 	b.baselines(v.snapshot.Baselines)
 	b.episodes(v.phases, v.snapshot.Episodes)
 	b.correlations(v.snapshot.Correlations)
+	b.intake(v.snapshot.Intake)
 	b.detector(&v.snapshot.Detector)
 	b.collectors(v.snapshot.Statuses)
 	b.reload(v.snapshot.ConfigReload)

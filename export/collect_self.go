@@ -39,6 +39,15 @@ func (b *builder) detector(s *event.DetectorStats) {
 	b.counter(detectorClockSteps, s.ClockSteps)
 }
 
+// intake tells what became of the records that others sent.
+func (b *builder) intake(sources []event.Intake) {
+	for _, s := range sources {
+		for _, c := range s.Results {
+			b.counter(requestIntake, c.N, s.Source, c.Name)
+		}
+	}
+}
+
 func (b *builder) reload(r event.ConfigReload) {
 	if !r.Successful && r.TimeNS == 0 {
 		return // nothing has been loaded yet

@@ -69,6 +69,7 @@ path_rank_correlation{model,leg,evidence} gauge
 path_rank_correlation_p_value{model,leg,evidence} gauge
 path_rank_correlation_requests{model,leg,evidence} gauge
 path_rank_correlation_family_p_value{model,leg,evidence} gauge
+request_intake_total{source,result} counter
 detector_ignored_total{reason} counter
 detector_freed_total{table} counter
 detector_entries{table} gauge

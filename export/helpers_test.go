@@ -174,6 +174,7 @@ func fullSnapshot() *event.Snapshot {
 			Ignored: []event.Count{{Name: "duplicate_request", N: 3}}, Freed: []event.Count{{Name: "legs", N: 1}},
 			Entries: []event.Count{{Name: "strata", N: 7}}, ClockSteps: 2,
 		},
+		Intake:        []event.Intake{{Source: "push", Results: []event.Count{{Name: "accepted", N: 4}, {Name: "duplicate", N: 1}}}},
 		InFlight:      []event.InFlight{{Source: "main", Model: "qwen", Requests: 2}},
 		HostAddresses: []netip.Addr{netip.MustParseAddr("10.77.2.1"), netip.MustParseAddr("fd00::1")},
 		ConfigReload:  event.ConfigReload{Successful: true, TimeNS: startNS - 3600*second},

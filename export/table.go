@@ -66,6 +66,7 @@ const (
 	rankCorrelationN
 	rankCorrelationFamilyP
 
+	requestIntake
 	detectorIgnored
 	detectorFreed
 	detectorEntries
@@ -215,6 +216,8 @@ func describe(strata bool) [numMetrics]Description {
 		rankCorrelationFamilyP: {"path_rank_correlation_family_p_value", "Permutation p-value of the rank correlation among those of all legs and kinds of evidence of the model (max-T).",
 			Gauge, rankLabels, nil},
 
+		requestIntake: {"request_intake_total", "Request records that were pushed or came as traces, by what became of them; results that begin with body count whole bodies.",
+			Counter, []string{"source", "result"}, nil},
 		detectorIgnored: {"detector_ignored_total", "Events that the detector could not use or keep, by reason.",
 			Counter, []string{"reason"}, nil},
 		detectorFreed: {"detector_freed_total", "Entries of a table of the detector that made room for newer ones.",

@@ -58,6 +58,7 @@ func (p *publisher) publish() {
 		Correlations:   p.correlations,
 		Statuses:       s.status.list(),
 		Detector:       s.pipe.detectorStats(),
+		Intake:         s.intake(),
 		InFlight:       s.inFlight(),
 		HostAddresses:  s.pipe.legs.HostAddresses(),
 		ConfigReload:   *s.reloaded.Load(),

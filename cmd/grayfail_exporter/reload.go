@@ -39,6 +39,9 @@ func (s *server) applyConfig() error {
 	if err := s.proxies.apply(next.Requests.Proxies); err != nil {
 		return err
 	}
+	if err := s.otlp.apply(next.Requests.OTLP); err != nil {
+		return errors.Join(err, s.proxies.apply(s.config().Requests.Proxies))
+	}
 	s.logs.apply(next.Requests.LlamaLogs)
 	s.sampler.spaces.SetConfig(spacesConfig(&next))
 	s.pipe.legs.SetConfig(s.tableConfig(&next, s.sampler.judge))

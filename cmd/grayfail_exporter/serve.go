@@ -54,7 +54,12 @@ func (s *server) serve(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if err := s.proxies.apply(s.config().Requests.Proxies); err != nil {
+	err = s.proxies.apply(s.config().Requests.Proxies)
+	if err == nil {
+		err = s.otlp.apply(s.config().Requests.OTLP)
+	}
+	if err != nil {
+		s.proxies.close()
 		for _, l := range listeners {
 			_ = l.Close()
 		}
@@ -96,8 +101,11 @@ func (s *server) serve(ctx context.Context) error {
 
 	// Sources first, then the judge that empties their queues, then the page.
 	stopHangup()
-	s.proxies.close()
-	s.logs.close()
+	var sources sync.WaitGroup // side by side: each may take some seconds
+	for _, end := range []func(){s.proxies.close, s.otlp.close, s.logs.close} {
+		sources.Go(end)
+	}
+	sources.Wait()
 	stopWork()
 	sampling.Wait()
 	stopJudge()

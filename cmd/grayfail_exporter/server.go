@@ -43,6 +43,7 @@ type server struct {
 	publisher *publisher
 	proxies   *proxySet
 	logs      *logSet
+	otlp      *otlpSet
 	push      *push.Handler
 	state     *stateKeeper // nil without --state.dir
 	busy      busy
@@ -94,6 +95,7 @@ func newServer(f serveFlags, log zerolog.Logger) (*server, error) {
 	}
 	s.proxies = newProxySet(log, s.pipe.submitRequest, metrics.HTTPStages)
 	s.logs = newLogSet(f.stateDir, s.pipe.submitRequest)
+	s.otlp = newOTLPSet(log, s.pipe.submitRequest)
 	s.push = push.New(push.Config{}, push.Hooks{Emit: s.pipe.submitRequest})
 	s.sampler = &sampler{
 		interval: f.sampleInterval, spaces: spaces, qdiscs: qdisc.New(qdisc.Options{}), sockets: sockdiag.New(sockdiag.Options{}), rdma: rdma.New(rdmaOptions(&cfg)), judge: judge,
@@ -167,16 +169,12 @@ func (s *server) tableConfig(c *config, judge *join.Judge) legs.Config {
 	return out
 }
 
-// requestsStatus says which request sources run, and which are configured but
-// not in this build.
+// requestsStatus says what the sources of requests cannot do.
 func (s *server) requestsStatus() {
 	cfg := s.config()
-	var problems []event.Problem
-	if cfg.Requests.OTLP.HTTP != "" || cfg.Requests.OTLP.GRPC != "" {
-		problems = append(problems, event.Problem{Reason: "otlp_not_in_this_version", Detail: "requests.otlp is checked but not received by this version; use a proxy, a log or push"})
-	}
-	if len(cfg.Requests.Proxies) == 0 && len(cfg.Requests.LlamaLogs) == 0 && !cfg.Requests.Push.Enabled {
-		problems = append(problems, event.Problem{Reason: "no_source_configured", Detail: "no proxy, no log and no push: legs are watched, but no request can be judged; set requests.proxies, requests.llama_logs or requests.push.enabled"})
+	problems := s.otlp.status()
+	if len(cfg.Requests.Proxies) == 0 && len(cfg.Requests.LlamaLogs) == 0 && cfg.Requests.OTLP == (otlpConfig{}) && !cfg.Requests.Push.Enabled {
+		problems = append(problems, event.Problem{Reason: "no_source_configured", Detail: "no proxy, no log, no traces and no push: legs are watched, but no request can be judged; set requests.proxies, requests.llama_logs, requests.otlp or requests.push.enabled"})
 	}
 	if p := s.rec.problem(); p.Reason != "" {
 		problems = append(problems, p)

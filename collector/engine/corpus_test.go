@@ -89,7 +89,7 @@ func TestCorpus(t *testing.T) {
 				o.ResponseBody(piece, pieceNS(i))
 			}
 			got := o.Finish(EndedClean, pieceNS(len(s.ex.pieces)-1))
-			if diff := cmp.Diff(s.want.request(), got, cmpopts.EquateApprox(1e-9, 0)); diff != "" {
+			if diff := cmp.Diff(s.want.request(s.ex), got, cmpopts.EquateApprox(1e-9, 0)); diff != "" {
 				t.Errorf("(-want +got):\n%s", diff)
 			}
 			if o.Choices() != s.want.choices {

@@ -20,6 +20,8 @@ type document struct {
 	asks    asks // of a request's body
 	model   string
 	id      string
+	// fingerprint names the build and its settings.
+	fingerprint string
 }
 
 // asks is how many choices a request's body wants: n for each of its prompts.
@@ -98,8 +100,14 @@ func (d *document) setID(v value) {
 	}
 }
 
+func (d *document) setFingerprint(v value) {
+	if d.fingerprint == "" && v.filled {
+		d.fingerprint = CleanName(unescape(v.text), MaxModel)
+	}
+}
+
 // next makes room for the next document; names stay.
-func (d *document) next() { *d = document{model: d.model, id: d.id} }
+func (d *document) next() { *d = document{model: d.model, id: d.id, fingerprint: d.fingerprint} }
 
 // unescape undoes the escapes of a string that may have been cut.
 func unescape(raw []byte) string {

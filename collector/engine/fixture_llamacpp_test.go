@@ -1,6 +1,8 @@
 package engine
 
 import (
+	"bytes"
+	"regexp"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -73,7 +75,7 @@ func TestLlamaCPP(t *testing.T) {
 				ending = EndedCut
 			}
 			got := o.Finish(ending, pieceNS(len(ex.pieces)-1))
-			if diff := cmp.Diff(want.request(), got, cmpopts.EquateApprox(1e-9, 0)); diff != "" {
+			if diff := cmp.Diff(want.request(ex), got, cmpopts.EquateApprox(1e-9, 0)); diff != "" {
 				t.Errorf("(-want +got):\n%s", diff)
 			}
 			if o.Choices() != want.choices {
@@ -83,11 +85,18 @@ func TestLlamaCPP(t *testing.T) {
 	}
 }
 
-func (w want) request() event.Request {
+// printed finds the fingerprint of an answer the simple way.
+var printed = regexp.MustCompile(`"system_fingerprint":\s*"([^"]*)"`)
+
+func (w want) request(ex exchange) event.Request {
 	r := event.Request{
 		ID: w.id, Source: "main", Model: w.model, StartNS: startNS, EndNS: startNS + int64(w.endMS*1e6),
 		PromptTokens: w.prompt, CachedTokens: w.cached, GeneratedTokens: w.generate,
 		PrefillRate: w.prefill, DecodeRate: w.decode, Outcome: w.outcome, LowConfidence: w.guessed,
+	}
+	r.Status = ex.status
+	if m := printed.FindSubmatch(bytes.Join(ex.pieces, nil)); m != nil {
+		r.Fingerprint = string(m[1])
 	}
 	if w.firstMS >= 0 {
 		r.FirstTokenNS = startNS + int64(w.firstMS*1e6)

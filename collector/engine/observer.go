@@ -231,7 +231,7 @@ func (o *Observer) Finish(ending Ending, atNS int64) event.Request {
 	r := event.Request{
 		ID: o.doc.id, Source: o.call.Source, Model: o.Model(),
 		StartNS: o.call.StartNS, EndNS: max(atNS, o.call.StartNS),
-		Outcome: o.outcome(ending),
+		Outcome: o.outcome(ending), Status: o.status, Fingerprint: o.doc.fingerprint,
 	}
 	if r.ID == "" {
 		r.ID = o.call.ID

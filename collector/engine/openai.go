@@ -8,6 +8,7 @@ package engine
 var openAI = []field{
 	{"id", func(d *document, v value) { d.setID(v) }, true},
 	{"model", func(d *document, v value) { d.setModel(v) }, true},
+	{"system_fingerprint", func(d *document, v value) { d.setFingerprint(v) }, true},
 	{"error", func(d *document, v value) { d.setError(v) }, false},
 
 	{"choices", known, false},

@@ -142,7 +142,7 @@ func TestShapes(t *testing.T) {
 				o.ResponseBody(piece, pieceNS(i))
 			}
 			got := o.Finish(test.ending, pieceNS(len(test.ex.pieces)-1))
-			if diff := cmp.Diff(test.want.request(), got, cmpopts.EquateApprox(1e-9, 0)); diff != "" {
+			if diff := cmp.Diff(test.want.request(test.ex), got, cmpopts.EquateApprox(1e-9, 0)); diff != "" {
 				t.Errorf("(-want +got):\n%s", diff)
 			}
 			if o.Choices() != test.want.choices {

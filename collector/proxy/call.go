@@ -145,7 +145,7 @@ func (c *call) end() {
 func (c *call) bare(ending engine.Ending, now time.Time, concurrency float64) event.Request {
 	r := event.Request{
 		ID: c.id, Source: c.proxy.config.Name, Model: c.proxy.config.Model,
-		StartNS: c.start.UnixNano(), EndNS: c.unix(now), Outcome: event.OutcomeOK, Concurrency: concurrency,
+		StartNS: c.start.UnixNano(), EndNS: c.unix(now), Outcome: event.OutcomeOK, Concurrency: concurrency, Status: c.status,
 	}
 	if r.Model == "" {
 		r.Model = "unknown"

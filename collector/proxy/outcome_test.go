@@ -170,6 +170,26 @@ func TestRefused(t *testing.T) {
 	}
 }
 
+// TestClientErrors: who asked wrongly is told apart from who was refused for load.
+func TestClientErrors(t *testing.T) {
+	for status, mine := range map[int]bool{400: true, 401: true, 404: true, 408: false, 413: true, 429: false, 500: false, 503: false} {
+		l := serve(t, plain(status, http.Header{"Content-Type": {"application/json"}}, `{"error":{"message":"no","code":1}}`), nil)
+		do(t, post(within(t), t, l.address, "/v1/chat/completions", strings.NewReader("{}")))
+		if r := l.emitted(); r.Outcome != event.OutcomeError || r.Status != status || r.ClientError() != mine {
+			t.Errorf("%d: client's own fault %v, record %+v", status, r.ClientError(), r)
+		}
+	}
+}
+
+// TestFingerprint: what the engine calls its build reaches the record.
+func TestFingerprint(t *testing.T) {
+	l := serve(t, plain(200, http.Header{"Content-Type": {"application/json"}}, `{"choices":[],"system_fingerprint":"b11669\u0000-x"}`), nil)
+	do(t, post(within(t), t, l.address, "/v1/chat/completions", strings.NewReader("{}")))
+	if r := l.emitted(); r.Fingerprint != "b11669_-x" || r.Status != 200 {
+		t.Errorf("record %+v", r)
+	}
+}
+
 // TestTimeout: 504 if nothing was sent; the upstream learns of it.
 func TestTimeout(t *testing.T) {
 	told := make(chan struct{})
