@@ -47,6 +47,7 @@ func (s *series) shift(deltaNS int64) {
 	for i := range s.prints {
 		move(&s.prints[i].usedNS)
 	}
+	move(&s.adoptedNS)
 	for _, st := range s.strata {
 		move(&st.usedNS)
 		for i := range st.window.len() {

@@ -293,8 +293,10 @@ func (d *Detector) forgetLeg(l *leg) {
 }
 
 // Adopt makes the coming regime of a model the new normal: its baselines warm
-// up again and its episodes end; the next Advance returns them. An empty source means all sources. It returns
-// how many strata changed; each counts it.
+// up again and its episodes end; the next Advance returns them. Requests that
+// began before, some of which still wait for their verdict, get none and are
+// not learned. An empty source means all sources. It returns how many strata
+// changed; each counts it.
 func (d *Detector) Adopt(source, model string) int {
 	n := 0
 	for _, m := range d.order {
@@ -316,6 +318,7 @@ func (d *Detector) Adopt(source, model string) int {
 				d.ended = append(d.ended, e)
 			}
 			s.suspicious, s.anchored = false, false
+			s.adoptedNS = d.nowNS
 			s.findings, s.learnedNS = s.findings[:0], s.learnedNS[:0]
 			s.episode.reset()
 		}

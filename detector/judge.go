@@ -45,10 +45,13 @@ func (d *Detector) judgePhase(s *series, v *phaseView, r *event.Request, inFligh
 	var baseline float64
 	key := keyOf(v, inFlight)
 	key.guessed = r.LowConfidence
+	former := s.former(r)
 	if s != nil {
 		key.print = d.printOf(s, r, v.judgeable() && r.Outcome == event.OutcomeOK)
 		s.expire(r.EndNS, &d.cfg)
-		basis, baseline = s.basis(key, &d.cfg)
+		if !former {
+			basis, baseline = s.basis(key, &d.cfg)
+		}
 	}
 	if v.rate > 0 {
 		row.Rate = d.slab.float(v.rate)
@@ -65,17 +68,19 @@ func (d *Detector) judgePhase(s *series, v *phaseView, r *event.Request, inFligh
 		d.explain(&row, s, v, basis, baseline)
 	case v.tooShort:
 		row.Detail = "too_short"
+	case former:
+		row.Detail = "before_adoption"
 	case row.R != nil:
 		row.Verdict = event.VerdictOK
 	}
 	if s != nil {
-		if v.judgeable() && row.Verdict != event.VerdictSlow && r.Outcome == event.OutcomeOK {
+		if v.judgeable() && !former && row.Verdict != event.VerdictSlow && r.Outcome == event.OutcomeOK {
 			d.accept(s, v, key, r.EndNS)
 			if !s.suspicious {
 				d.fabric.learn(v.startNS, v.endNS)
 			}
 		}
-		if !r.ClientError() { // else they would end an episode
+		if !r.ClientError() && !former { // else they would move an episode that is not theirs
 			d.follow(s, &row, out)
 		}
 		if v.phase == event.PhaseDecode && row.R != nil {

@@ -49,6 +49,7 @@ func (s *series) rebase(nowNS int64) {
 	for i := range s.prints {
 		s.prints[i].usedNS = min(s.prints[i].usedNS, nowNS)
 	}
+	s.adoptedNS = min(s.adoptedNS, nowNS)
 	for _, st := range s.strata {
 		st.usedNS = min(st.usedNS, nowNS)
 		for i := range st.window.len() {

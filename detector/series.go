@@ -28,6 +28,9 @@ type series struct {
 	prints   []fingerprint
 	print    uint8
 	replaced bool
+	// adoptedNS is when the last regime was adopted by a call: what began
+	// before it belongs to none.
+	adoptedNS int64
 	// adopted counts new regimes by bucket of concurrency.
 	adopted []uint64
 }
@@ -37,6 +40,18 @@ func newSeries(source, name string, phase event.Phase) series {
 		source: source, model: name, phase: phase,
 		episode: tracker{source: source, model: name, phase: phase},
 	}
+}
+
+// former says that a request began before the regime was adopted.
+func (s *series) former(r *event.Request) bool {
+	if s == nil || s.adoptedNS == 0 {
+		return false
+	}
+	began := r.StartNS
+	if began == 0 {
+		began = r.EndNS
+	}
+	return began <= s.adoptedNS
 }
 
 // find returns the stratum, or nil.
