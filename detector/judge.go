@@ -64,7 +64,7 @@ func (d *Detector) judgePhase(s *series, v *phaseView, r *event.Request, inFligh
 	case r.ClientError():
 		row.Detail = "client_error"
 	case failed, row.R != nil && *row.R < d.cfg.Threshold:
-		row.Verdict = event.VerdictSlow
+		row.Verdict, row.HTTP = event.VerdictSlow, r.HTTP
 		d.explain(&row, s, v, basis, baseline)
 	case v.tooShort:
 		row.Detail = "too_short"

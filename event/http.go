@@ -1,6 +1,9 @@
 package event
 
-import "time"
+import (
+	"encoding/json"
+	"time"
+)
 
 // HTTPStage is one span of an HTTP call, seen from the client's side.
 type HTTPStage string
@@ -30,4 +33,17 @@ type HTTPStages struct {
 	// Reused says that the connection was there before the call: no dns,
 	// connect, tls.
 	Reused bool
+}
+
+// MarshalJSON writes milliseconds by stage, and whether the connection was
+// there before: {"reused":true,"stages_ms":{"write":0.1,"first_byte":40,"read":900}}.
+func (s *HTTPStages) MarshalJSON() ([]byte, error) {
+	ms := make(map[HTTPStage]float64, len(s.Durations))
+	for stage, d := range s.Durations {
+		ms[stage] = float64(d) / 1e6
+	}
+	return json.Marshal(struct {
+		Reused bool                  `json:"reused"`
+		MS     map[HTTPStage]float64 `json:"stages_ms"`
+	}{s.Reused, ms})
 }

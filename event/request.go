@@ -51,6 +51,9 @@ type Request struct {
 	Fingerprint string
 	// Status is the HTTP status of the answer; 0 when not known.
 	Status int
+	// HTTP is where the time of the call went, as the proxy saw it; nil when
+	// not known. It is not part of recordings. Whoever has it only reads it.
+	HTTP *HTTPStages
 }
 
 // ClientError says that the request failed by its own fault: an answer 4xx,

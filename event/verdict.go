@@ -70,6 +70,9 @@ type Row struct {
 	// minimum, but an operator wants to know when.
 	StartNS int64 `json:"start_ns,omitempty"`
 	EndNS   int64 `json:"end_ns,omitempty"`
+	// HTTP is where the time of a slow request's call to its upstream went;
+	// nil when not slow or not known.
+	HTTP *HTTPStages `json:"http,omitempty"`
 }
 
 // LegTimes are milliseconds by leg. Nil, which most rows have, is written as an

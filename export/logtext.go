@@ -83,6 +83,9 @@ func rowFields(e *zerolog.Event, r event.Row) *zerolog.Event {
 	e = e.Str("leg", label(r.Leg)).Str("cause", label(string(r.Cause))).
 		Str("detail", clean(r.Detail, maxDetailRunes)).
 		Float64("excess_seconds", r.ExcessMS/1e3).Float64("local_seconds", r.LocalMS/1e3)
+	if r.HTTP != nil {
+		e = e.Interface("http", r.HTTP)
+	}
 	if r.Leg != "" {
 		e = e.Float64("leg_seconds", r.LegsMS[r.Leg]/1e3)
 	}

@@ -116,9 +116,11 @@ func (c *call) end() {
 		}
 		return // sent elsewhere: no call to an engine
 	}
+	var spent *event.HTTPStages
 	if c.stages != nil {
 		if s := c.stages.take(hostPort(c.proxy.config.Upstream)); len(s.Durations) > 0 {
 			c.proxy.hooks.Stages(s)
+			spent = &s
 		}
 	}
 	finish := func() {
@@ -132,6 +134,7 @@ func (c *call) end() {
 		if c.dead.Load() {
 			r = c.bare(ending, now, concurrency)
 		}
+		r.HTTP = spent
 		c.proxy.hooks.Emit(r)
 	}
 	if c.decoder == nil {

@@ -16,6 +16,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
+
 	"grayfail/event"
 )
 
@@ -35,11 +37,14 @@ func (l *ledger) add(s event.HTTPStages) {
 // first.
 func (l *lab) one() event.HTTPStages {
 	l.t.Helper()
-	l.emitted()
+	r := l.emitted()
 	l.ledger.mu.Lock()
 	defer l.ledger.mu.Unlock()
 	if len(l.ledger.all) != 1 {
 		l.t.Fatalf("%d calls with stages, want 1: %v", len(l.ledger.all), l.ledger.all)
+	}
+	if diff := cmp.Diff(&l.ledger.all[0], r.HTTP); diff != "" {
+		l.t.Errorf("the stages told and those of the record (-told +record)\n%s", diff)
 	}
 	return l.ledger.all[0]
 }
@@ -238,5 +243,19 @@ func TestHostPort(t *testing.T) {
 	}
 	if n := len(event.HTTPStageNames); n != 6 {
 		t.Errorf("%d stages", n)
+	}
+}
+
+// TestReadWithoutTheClient: what the client made us wait for is no time of the
+// upstream, even if that is all there was.
+func TestReadWithoutTheClient(t *testing.T) {
+	first := time.Unix(1_800_000_000, 0)
+	for blocked, want := range map[time.Duration]time.Duration{0: 9 * time.Second, 7 * time.Second: 2 * time.Second, 10 * time.Second: 0} {
+		s := &stages{first: first}
+		s.whole(first.Add(9*time.Second), blocked)
+		s.whole(first.Add(20*time.Second), 0) // told again: the first counts
+		if got := s.take("gpu:8080").Durations[event.HTTPStageRead]; got != want {
+			t.Errorf("blocked for %s: read %s, want %s", blocked, got, want)
+		}
 	}
 }
