@@ -1,17 +1,14 @@
 package engine
 
 import (
-	"bufio"
 	"bytes"
-	"io"
 	"net/http"
-	"os"
 	"path/filepath"
-	"slices"
-	"strconv"
 	"strings"
 	"testing"
 	"time"
+
+	"grayfail/internal/testkit"
 )
 
 // fixtures are raw bytes as they stood on the wire.
@@ -36,46 +33,7 @@ type exchange struct {
 
 func load(t testing.TB, dir, name string) exchange {
 	t.Helper()
-	asked, err := os.ReadFile(filepath.Join(dir, name+".request.http"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	answer, err := os.ReadFile(filepath.Join(dir, name+".response.http"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	return parseExchange(t, asked, answer)
-}
-
-func parseExchange(t testing.TB, asked, answer []byte) exchange {
-	t.Helper()
-	response, err := http.ReadResponse(bufio.NewReader(bytes.NewReader(answer)), nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer response.Body.Close()
-	ex := exchange{status: response.StatusCode, header: response.Header}
-	_, ex.asked, _ = bytes.Cut(asked, []byte("\r\n\r\n"))
-	_, body, _ := bytes.Cut(answer, []byte("\r\n\r\n"))
-	if !slices.Contains(response.TransferEncoding, "chunked") {
-		whole, err := io.ReadAll(response.Body)
-		ex.cut = err != nil
-		ex.pieces = [][]byte{whole}
-		return ex
-	}
-	for {
-		line, rest, ok := bytes.Cut(body, []byte("\r\n"))
-		size, err := strconv.ParseInt(string(line), 16, 32)
-		if !ok || err != nil || int(size)+2 > len(rest) {
-			ex.cut = true
-			return ex
-		}
-		if size == 0 {
-			return ex
-		}
-		ex.pieces = append(ex.pieces, rest[:size])
-		body = rest[size+2:]
-	}
+	return asExchange(testkit.LoadCall(t, filepath.Join(dir, name)))
 }
 
 // names lists the fixtures of a folder.

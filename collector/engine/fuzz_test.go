@@ -18,6 +18,9 @@ func FuzzObserver(f *testing.F) {
 		ex := load(f, fixtures, name)
 		f.Add(ex.asked, ex.body(), ex.header.Get("Content-Type"), len(ex.asked)/2)
 	}
+	for _, a := range conformance(f) {
+		f.Add(a.Asked, bytes.Join(a.Pieces, nil), a.Header.Get("Content-Type"), 1)
+	}
 	f.Add([]byte(`{"n":1e99,"prompt":[[[`), []byte(role+chunk+usage4+done), events, 7)
 	f.Add([]byte(`{`), []byte("data:\r\rdata\n:\n\xef\xbb\xbfdata: {\"a\":[\"\\u12\xff"), "", 3)
 	f.Fuzz(func(t *testing.T, asked, body []byte, contentType string, split int) {
