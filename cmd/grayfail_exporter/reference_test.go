@@ -10,7 +10,7 @@ import (
 	"grayfail/export"
 )
 
-var update = flag.Bool("update", false, "write docs/metrics.md")
+var update = flag.Bool("update", false, "write what tests keep under docs/")
 
 // TestMetricsReference keeps docs/metrics.md what the code exports.
 func TestMetricsReference(t *testing.T) {
