@@ -8,8 +8,8 @@ import (
 // Results is what a campaign came to.
 type Results struct {
 	Method       Method        `json:"method"`
-	Recorded     int           `json:"recorded"` // runs in the file, invalid ones too
-	Cut          bool          `json:"cut"`      // the file ends inside a line
+	Made         int           `json:"made"` // of the planned runs, invalid ones too
+	Cut          bool          `json:"cut"`  // the file ends inside a line
 	Table        []Line        `json:"table"`
 	Normalized   []Normalized  `json:"normalized"`
 	Criteria     []Judgement   `json:"criteria"`
@@ -53,8 +53,10 @@ func Analyse(m Method, file Runs) (*Results, error) {
 		return nil, err
 	}
 	a := &analysis{m: &m, by: make(map[string][]*Run)}
+	made := make(map[int]bool)
 	for i := range file.Runs {
 		r := &file.Runs[i]
+		made[r.Run] = true
 		if r.SpecHash != m.SpecHash {
 			return nil, fmt.Errorf("run %d is of the specification %s, not %s", r.Run, r.SpecHash, m.SpecHash)
 		}
@@ -66,7 +68,7 @@ func Analyse(m Method, file Runs) (*Results, error) {
 	if m.Control != "" {
 		a.base = baselines(file.Runs, &m)
 	}
-	out := &Results{Method: m, Recorded: len(file.Runs), Cut: file.Cut, Criteria: []Judgement{}, Correlations: []Correlation{}}
+	out := &Results{Method: m, Made: len(made), Cut: file.Cut, Criteria: []Judgement{}, Correlations: []Correlation{}}
 	for _, c := range m.Conditions {
 		runs := a.runs(c)
 		out.Table = append(out.Table, tabulate(c, runs, m.Measure))

@@ -23,8 +23,8 @@ func TestTable(t *testing.T) {
 	if diff := cmp.Diff(invalid, res.Invalid); diff != "" {
 		t.Error(diff)
 	}
-	if res.Recorded != 17 {
-		t.Errorf("%d recorded", res.Recorded)
+	if res.Made != 17 {
+		t.Errorf("%d made", res.Made)
 	}
 }
 
