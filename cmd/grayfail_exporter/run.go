@@ -70,6 +70,10 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	pushCmd.Flag("url", "Where to push.").Default("http://127.0.0.1:10550/api/v1/requests").StringVar(&pf.url)
 	pushCmd.Flag("model", "The requests' model.").Required().StringVar(&pf.model)
 
+	var cf campaignReportFlags
+	campaignCmd := app.Command("campaign", "What a campaign's runs come to.")
+	campaignReport, campaignCompare := addCampaignReports(campaignCmd, &cf)
+
 	var checkFile string
 	checkCmd := app.Command("check-config", "Check a configuration file and print every problem with its line.")
 	checkCmd.Arg("file", "Configuration file.").Required().StringVar(&checkFile)
@@ -93,6 +97,10 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 		return replayCommand(rf, stdout, stderr)
 	case pushCmd.FullCommand():
 		return pushCommand(ctx, pf, os.Stdin, stdout, stderr)
+	case campaignReport:
+		return campaignReportCommand(cf, stdout, stderr)
+	case campaignCompare:
+		return campaignCompareCommand(cf, stdout, stderr)
 	case checkCmd.FullCommand():
 		return checkConfigCommand(checkFile, stdout, stderr)
 	default:

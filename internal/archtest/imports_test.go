@@ -8,14 +8,14 @@ import (
 
 // area is the part of the tree that a package or import path belongs to:
 // "event", "collector", ...; "" for other modules and the standard library.
-// lab/campaign is a part of its own: the product offers campaigns to operators,
-// the rest of the lab is for tests.
+// lab/campaign, with its commands, is a part of its own: the product offers
+// campaigns to operators, the rest of the lab is for tests.
 func area(importPath string) string {
 	rest, ok := strings.CutPrefix(importPath, module+"/")
 	if !ok {
 		return ""
 	}
-	if rest == "lab/campaign" || strings.HasPrefix(rest, "lab/campaign/") {
+	if rest == "lab/campaign" || strings.HasPrefix(rest, "lab/campaign/") || strings.HasPrefix(rest, "lab/cmd/campaign") {
 		return "campaign"
 	}
 	first, _, _ := strings.Cut(rest, "/")

@@ -1,9 +1,8 @@
 package report
 
 import (
+	"math"
 	"slices"
-
-	"gonum.org/v1/gonum/stat"
 )
 
 // Line of the table: what the requests of one condition came to. Values are
@@ -79,6 +78,6 @@ func quantile(sorted []float64, q float64) *float64 {
 	if len(sorted) == 0 {
 		return nil
 	}
-	v := stat.Quantile(q, stat.Empirical, sorted, nil)
+	v := sorted[max(0, int(math.Ceil(q*float64(len(sorted))))-1)]
 	return &v
 }

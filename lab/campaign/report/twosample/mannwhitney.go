@@ -4,8 +4,6 @@ import (
 	"cmp"
 	"math"
 	"slices"
-
-	"gonum.org/v1/gonum/stat/distuv"
 )
 
 // exactUpTo is the size of both samples together up to which p is exact: 50 x
@@ -127,5 +125,5 @@ func normalP(u float64, m, n int, ties float64) float64 {
 		return 1 // all values are equal
 	}
 	z := max(0, math.Abs(u-mn/2)-0.5) / math.Sqrt(variance)
-	return min(1, 2*distuv.UnitNormal.Survival(z))
+	return math.Erfc(z / math.Sqrt2)
 }

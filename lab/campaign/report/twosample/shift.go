@@ -3,8 +3,6 @@ package twosample
 import (
 	"math"
 	"slices"
-
-	"gonum.org/v1/gonum/stat/distuv"
 )
 
 // Shift is by how much the second sample lies above the first.
@@ -55,7 +53,7 @@ func cutOff(m, n int) int {
 	const tail = (1 - Confidence) / 2
 	if m+n > exactUpTo {
 		mn := float64(m) * float64(n)
-		z := distuv.UnitNormal.Quantile(1 - tail)
+		z := math.Sqrt2 * math.Erfinv(Confidence) // 1.96
 		return max(0, int(math.Floor(mn/2-z*math.Sqrt(mn*float64(m+n+1)/12))))
 	}
 	ranks := make([]int, m+n)
