@@ -33,6 +33,11 @@ func (b *logBuffer) String() string {
 	return b.buf.String()
 }
 
+// run is the program without giving up rights: they are those of all tests.
+func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
+	return program{}.run(ctx, args, stdout, stderr)
+}
+
 // exporter is one running exporter.
 type exporter struct {
 	t    testing.TB
@@ -46,11 +51,16 @@ var listenLine = regexp.MustCompile(`"address":"([^"]+)","time":"[^"]*","message
 // startExporter runs serve in this process on a free loopback port.
 func startExporter(t testing.TB, args ...string) *exporter {
 	t.Helper()
+	return startProgram(t, program{}, args...)
+}
+
+func startProgram(t testing.TB, p program, args ...string) *exporter {
+	t.Helper()
 	ctx, cancel := context.WithCancel(context.Background())
 	e := &exporter{t: t, log: &logBuffer{}}
 	code := make(chan int, 1)
 	go func() {
-		code <- run(ctx, append([]string{"serve", "--web.listen-address", "127.0.0.1:0", "--sample.interval", "50ms"}, args...), io.Discard, e.log)
+		code <- p.run(ctx, append([]string{"serve", "--web.listen-address", "127.0.0.1:0", "--sample.interval", "50ms"}, args...), io.Discard, e.log)
 	}()
 	e.stop = sync.OnceValue(func() int { cancel(); return <-code })
 	t.Cleanup(func() { e.stop() })

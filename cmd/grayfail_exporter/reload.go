@@ -36,6 +36,9 @@ func (s *server) applyConfig() error {
 	if next.Detector != s.config().Detector {
 		return errors.New("detector: a changed threshold, min_samples, window or max_age takes effect at a restart only; nothing was reloaded")
 	}
+	if s.rights.gaveAdmin && entersNamespaces(&next) {
+		return errors.New("namespaces: there were none at the start, so CAP_SYS_ADMIN, which entering them needs, was given up; they take effect at a restart only; nothing was reloaded")
+	}
 	if err := s.proxies.apply(next.Requests.Proxies); err != nil {
 		return err
 	}

@@ -35,8 +35,11 @@ type serveFlags struct {
 	pprof          bool
 }
 
+// program is what main gives to the commands beside arguments.
+type program struct{ rights rights }
+
 // run is the whole program: it returns the exit code and touches no global.
-func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
+func (p program) run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	app := kingpin.New("grayfail_exporter",
 		"Names the leg that ate a slow inference request's time: a Prometheus exporter and gray-failure detector for distributed LLM inference.")
 	app.UsageWriter(stdout).ErrorWriter(stderr)
@@ -104,7 +107,7 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	case checkCmd.FullCommand():
 		return checkConfigCommand(checkFile, stdout, stderr)
 	default:
-		return serveCommand(ctx, sf, stderr)
+		return p.serveCommand(ctx, sf, stderr)
 	}
 }
 

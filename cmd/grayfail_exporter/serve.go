@@ -23,13 +23,14 @@ import (
 // serveCommand is the exporter: 0 after a clean stop, 1 when it could not
 // start. Collectors that cannot run never stop it: they say why and the rest
 // works.
-func serveCommand(ctx context.Context, f serveFlags, stderr io.Writer) int {
+func (p program) serveCommand(ctx context.Context, f serveFlags, stderr io.Writer) int {
 	log := newLogger(f, stderr)
 	s, err := newServer(f, log)
 	if err != nil {
 		fmt.Fprintf(stderr, "grayfail_exporter: %v\n", err)
 		return exitFail
 	}
+	s.rights = p.rights
 	if err := s.serve(ctx); err != nil {
 		log.Error().Err(err).Msg("stopped")
 		return exitFail
@@ -66,6 +67,7 @@ func (s *server) serve(ctx context.Context) error {
 		return err
 	}
 	s.logs.apply(s.config().Requests.LlamaLogs)
+	s.giveUp()
 	httpServer := &http.Server{
 		Handler:           s.mux(),
 		ReadHeaderTimeout: 10 * time.Second,

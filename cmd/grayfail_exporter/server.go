@@ -48,6 +48,7 @@ type server struct {
 	state     *stateKeeper // nil without --state.dir
 	busy      busy
 	listening atomic.Bool
+	rights    rights
 
 	reloading sync.Mutex
 	reloaded  atomic.Pointer[event.ConfigReload]
