@@ -67,6 +67,10 @@ deb: dist ## the same for this machine's architecture only
 lint: ## golangci-lint with .golangci.yml (its first build takes minutes)
 	$(TOOL) golangci-lint run ./...
 
+.PHONY: vulncheck
+vulncheck: ## known vulnerabilities in what the product calls (asks vuln.go.dev, or GOVULNDB=)
+	$(TOOL) govulncheck ./...
+
 .PHONY: generate
 generate: ## BPF objects (needs clang), dashboards and the PrometheusRule
 	go generate ./...

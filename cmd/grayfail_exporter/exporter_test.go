@@ -56,6 +56,14 @@ func startExporter(t testing.TB, args ...string) *exporter {
 
 func startProgram(t testing.TB, p program, args ...string) *exporter {
 	t.Helper()
+	e := launch(t, p, args...)
+	e.ready()
+	return e
+}
+
+// launch does not wait until it serves.
+func launch(t testing.TB, p program, args ...string) *exporter {
+	t.Helper()
 	ctx, cancel := context.WithCancel(context.Background())
 	e := &exporter{t: t, log: &logBuffer{}}
 	code := make(chan int, 1)
@@ -64,7 +72,6 @@ func startProgram(t testing.TB, p program, args ...string) *exporter {
 	}()
 	e.stop = sync.OnceValue(func() int { cancel(); return <-code })
 	t.Cleanup(func() { e.stop() })
-	e.ready()
 	return e
 }
 

@@ -110,7 +110,7 @@ func (s *proxySet) open(cfg proxyConfig) (*runningProxy, error) {
 		r.handler.Load().ServeHTTP(w, req)
 	}))
 	r.server.ErrorLog = slog.NewLogLogger(zerolog.NewSlogHandler(s.log), slog.LevelDebug)
-	s.log.Info().Str("proxy", cfg.Name).Stringer("listen", l.Addr()).Str("upstream", cfg.Upstream).Msg("proxy listens")
+	s.log.Info().Str("proxy", cfg.Name).Stringer("listen", l.Addr()).Str("upstream", withoutPassword(cfg.Upstream)).Msg("proxy listens")
 	go func() {
 		defer close(r.done)
 		if err := r.server.Serve(l); !errors.Is(err, http.ErrServerClosed) {
@@ -118,6 +118,15 @@ func (s *proxySet) open(cfg proxyConfig) (*runningProxy, error) {
 		}
 	}()
 	return r, nil
+}
+
+// withoutPassword is an upstream as it may be written down.
+func withoutPassword(upstream string) string {
+	u, err := url.Parse(upstream)
+	if err != nil {
+		return ""
+	}
+	return u.Redacted()
 }
 
 func (r *runningProxy) stop() {

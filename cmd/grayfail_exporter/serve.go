@@ -68,13 +68,8 @@ func (s *server) serve(ctx context.Context) error {
 	}
 	s.logs.apply(s.config().Requests.LlamaLogs)
 	s.giveUp()
-	httpServer := &http.Server{
-		Handler:           s.mux(),
-		ReadHeaderTimeout: 10 * time.Second,
-		ReadTimeout:       60 * time.Second,
-		IdleTimeout:       5 * time.Minute,
-		MaxHeaderBytes:    64 << 10,
-	}
+	httpServer := newHTTPServer(s.mux(), webLimits)
+	httpServer.ErrorLog = slog.NewLogLogger(zerolog.NewSlogHandler(s.log), slog.LevelDebug) // clients cause them
 	work, stopWork := context.WithCancel(context.WithoutCancel(ctx))
 	var sampling, judging sync.WaitGroup
 	sampling.Go(func() { s.sampler.run(work) })
@@ -141,7 +136,7 @@ func (s *server) listen() ([]net.Listener, error) {
 			}
 			return nil, fmt.Errorf("--web.listen-address: %w", err)
 		}
-		all = append(all, l)
+		all = append(all, webLimits.listener(l))
 	}
 	return all, nil
 }
