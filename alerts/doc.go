@@ -3,5 +3,6 @@
 //
 // In: the metrics of the exporter, by their contract. Out: grayfail.rules.yml.
 // There is no code: the tests run promtool, amtool and a real Alertmanager on
-// the files, and hold the rules to the table of metrics in export.
+// the files, hold the rules to the table of metrics in export, and break a lab
+// cluster to see the alerts come and go at a webhook.
 package alerts

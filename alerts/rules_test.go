@@ -22,12 +22,14 @@ type rule struct {
 }
 
 // readRules returns every rule of the rules file.
-func readRules(t *testing.T) []rule {
+func readRules(t *testing.T) []rule { return readRulesOf(t, rulesFile) }
+
+func readRulesOf(t *testing.T, name string) []rule {
 	t.Helper()
 	var file struct {
 		Groups []struct{ Rules []rule }
 	}
-	readYAML(t, rulesFile, &file)
+	readYAML(t, name, &file)
 	var out []rule
 	for _, g := range file.Groups {
 		out = append(out, g.Rules...)

@@ -59,21 +59,34 @@ func (in *Inbox) deliver(w http.ResponseWriter, r *http.Request) {
 
 // Wait returns the first firing alert of a name, or false at ctx's end.
 func (in *Inbox) Wait(ctx context.Context, name string) (Alert, bool) {
+	firing := func(a Alert) bool { return a.Status == "firing" && a.Labels["alertname"] == name }
 	for {
-		in.mu.Lock()
-		i := slices.IndexFunc(in.alerts, func(a Alert) bool { return a.Status == "firing" && a.Labels["alertname"] == name })
-		if i >= 0 {
-			defer in.mu.Unlock()
-			return in.alerts[i], true
+		a, ok, more := in.find(firing)
+		if ok {
+			return a, true
 		}
-		more := in.more
-		in.mu.Unlock()
 		select {
 		case <-more:
 		case <-ctx.Done():
 			return Alert{}, false
 		}
 	}
+}
+
+// Find returns the first alert received that matches. It does not wait.
+func (in *Inbox) Find(match func(Alert) bool) (Alert, bool) {
+	a, ok, _ := in.find(match)
+	return a, ok
+}
+
+// find also gives what is closed at the next delivery.
+func (in *Inbox) find(match func(Alert) bool) (a Alert, ok bool, more <-chan struct{}) {
+	in.mu.Lock()
+	defer in.mu.Unlock()
+	if i := slices.IndexFunc(in.alerts, match); i >= 0 {
+		return in.alerts[i], true, in.more
+	}
+	return Alert{}, false, in.more
 }
 
 // Firing lists every firing alert received, in the order of arrival.

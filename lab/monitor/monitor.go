@@ -14,6 +14,7 @@ import (
 	"net/url"
 	"os"
 	"path/filepath"
+	"strings"
 	"time"
 
 	"grayfail/lab"
@@ -45,7 +46,7 @@ alerting:
     - static_configs: [{targets: [%q]}]
 scrape_configs:
   - job_name: %s
-    static_configs: [{targets: [%q]}]
+    static_configs: [{targets: [%s]}]
 `
 
 const alertmanagerConfig = `route:
@@ -53,15 +54,16 @@ const alertmanagerConfig = `route:
   group_by: ['...']
   group_wait: 0s
   group_interval: 1s
-  repeat_interval: 1h
+  repeat_interval: 5s # the text of an alert that goes on firing is brought up to date
 receivers:
   - name: demo
     webhook_configs: [{url: "http://%s/", send_resolved: true}]
 `
 
 // Start starts Prometheus, with the rules of a file, and Alertmanager, which
-// delivers to the Inbox. The cluster ends the two servers; Close ends the Inbox.
-func Start(ctx context.Context, c *lab.Cluster, rules string) (m *Monitor, err error) {
+// delivers to the Inbox. It scrapes the coordinator's exporter, and others by
+// their addresses. The cluster ends the two servers; Close ends the Inbox.
+func Start(ctx context.Context, c *lab.Cluster, rules string, others ...string) (m *Monitor, err error) {
 	if _, err := os.Stat(rules); err != nil {
 		return nil, fmt.Errorf("alert rules: %w", err)
 	}
@@ -75,13 +77,13 @@ func Start(ctx context.Context, c *lab.Cluster, rules string) (m *Monitor, err e
 			err = errors.Join(err, m.Close())
 		}
 	}()
-	return m, m.start(ctx, rules)
+	return m, m.start(ctx, rules, append([]string{trial.ExporterAddr}, others...))
 }
 
 // Close ends the Inbox.
 func (m *Monitor) Close() error { return m.Inbox.close() }
 
-func (m *Monitor) start(ctx context.Context, rules string) error {
+func (m *Monitor) start(ctx context.Context, rules string, targets []string) error {
 	c := m.cluster
 	file := func(name, content string) (string, error) {
 		path := filepath.Join(c.RunDir, name)
@@ -91,7 +93,7 @@ func (m *Monitor) start(ctx context.Context, rules string) error {
 	if err != nil {
 		return err
 	}
-	promConfig, err := file("prometheus.yml", fmt.Sprintf(prometheusConfig, rules, AlertmanagerAddr, Job, trial.ExporterAddr))
+	promConfig, err := file("prometheus.yml", fmt.Sprintf(prometheusConfig, rules, AlertmanagerAddr, Job, `"`+strings.Join(targets, `", "`)+`"`))
 	if err != nil {
 		return err
 	}

@@ -5,8 +5,10 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"net/netip"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
@@ -14,15 +16,21 @@ import (
 	"grayfail/lab"
 )
 
-// Addresses of the exporter inside the coordinator's namespace.
+// Address of the exporter inside the coordinator's namespace, and the name of
+// its proxy.
 const (
 	ExporterAddr = "127.0.0.1:10550"
 	proxyName    = "main"
 )
 
-// Exporter is the program under test, watching the coordinator's namespace.
+// workerExporterPort is that of the first worker's exporter; the others follow.
+const workerExporterPort = 10551
+
+// Exporter is the program under test, watching the namespace it runs in.
 type Exporter struct {
 	*lab.Process
+	// Addr is where it listens.
+	Addr    string
 	cluster *lab.Cluster
 	// Record is the path of its recording, "" without one.
 	Record string
@@ -38,22 +46,40 @@ type ExporterOptions struct {
 // StartExporter writes a configuration that names both legs and puts a proxy
 // before the engine, and waits until the exporter is ready.
 func StartExporter(ctx context.Context, c *lab.Cluster, o ExporterOptions) (*Exporter, error) {
-	if _, err := os.Stat(o.Binary); err != nil {
-		return nil, fmt.Errorf("exporter: %w (make build)", err)
-	}
-	config := filepath.Join(c.RunDir, "exporter.yml")
-	if err := os.WriteFile(config, []byte(exporterConfig(c)), 0o644); err != nil {
-		return nil, err
-	}
-	argv := []string{o.Binary, "serve", "--config.file=" + config, "--web.listen-address=" + ExporterAddr}
-	if o.Record != "" {
-		argv = append(argv, "--record="+o.Record)
-	}
-	p, err := c.Spawn(lab.Command{Name: "exporter", Argv: append(argv, o.Args...)})
+	return start(ctx, c, c.Coordinator, "exporter", ExporterAddr, exporterConfig(c), o)
+}
+
+// StartWorkerExporter runs an exporter on the host of one worker: it sees that
+// namespace and nothing else, and the coordinator reaches it as it reaches the
+// worker.
+func StartWorkerExporter(ctx context.Context, c *lab.Cluster, leg string, o ExporterOptions) (*Exporter, error) {
+	l, err := c.Link(leg)
 	if err != nil {
 		return nil, err
 	}
-	e := &Exporter{Process: p, cluster: c, Record: o.Record}
+	port := workerExporterPort + slices.Index(c.Links, l)
+	addr := netip.AddrPortFrom(l.WorkerAddr.Addr(), uint16(port)).String()
+	return start(ctx, c, l.Worker, "exporter-"+leg, addr, fmt.Sprintf("legs:\n  discover: {ports: [%d]}\n", lab.RPCPort), o)
+}
+
+// start waits until the exporter is ready.
+func start(ctx context.Context, c *lab.Cluster, ns lab.Namespace, name, addr, config string, o ExporterOptions) (*Exporter, error) {
+	if _, err := os.Stat(o.Binary); err != nil {
+		return nil, fmt.Errorf("exporter: %w (make build)", err)
+	}
+	file := filepath.Join(c.RunDir, name+".yml")
+	if err := os.WriteFile(file, []byte(config), 0o644); err != nil {
+		return nil, err
+	}
+	argv := []string{o.Binary, "serve", "--config.file=" + file, "--web.listen-address=" + addr}
+	if o.Record != "" {
+		argv = append(argv, "--record="+o.Record)
+	}
+	p, err := c.Spawn(lab.Command{Name: name, Namespace: ns, Argv: append(argv, o.Args...)})
+	if err != nil {
+		return nil, err
+	}
+	e := &Exporter{Process: p, Addr: addr, cluster: c, Record: o.Record}
 	ctx, cancel := context.WithTimeout(ctx, 30*time.Second)
 	defer cancel()
 	return e, p.WaitFor(ctx, "it was ready", func(ctx context.Context) error { return c.Get(ctx, e.URL("/-/ready")) })
@@ -71,7 +97,7 @@ func exporterConfig(c *lab.Cluster) string {
 }
 
 // URL of a path of the exporter.
-func (e *Exporter) URL(path string) string { return "http://" + ExporterAddr + path }
+func (e *Exporter) URL(path string) string { return "http://" + e.Addr + path }
 
 // ProxyURL is where requests go.
 func (e *Exporter) ProxyURL() string { return fmt.Sprintf("http://127.0.0.1:%d", lab.ProxyPort) }
