@@ -15,10 +15,14 @@ import (
 	"grayfail/internal/testkit"
 )
 
+// onTimeRangeChanged is Grafana's number for it; once at loading would leave
+// out what came later.
+const onTimeRangeChanged = 2
+
 func TestDashboardsHaveTheirVariables(t *testing.T) {
 	for _, d := range dashboards(t) {
-		if d.UID == "" || d.Title == "" || d.Description == "" || d.Timezone != "browser" {
-			t.Errorf("%s: uid %q, title %q, description %q, timezone %q", d.file, d.UID, d.Title, d.Description, d.Timezone)
+		if d.UID == "" || d.Title == "" || d.Editable || d.Description == "" || d.Timezone != "browser" {
+			t.Errorf("%s: uid %q, title %q, editable %t, description %q, timezone %q", d.file, d.UID, d.Title, d.Editable, d.Description, d.Timezone)
 		}
 		var names []string
 		for _, v := range d.Templating.List {
@@ -29,14 +33,20 @@ func TestDashboardsHaveTheirVariables(t *testing.T) {
 				}
 				continue
 			}
-			if v.Type != "query" || v.Datasource.UID != "${datasource}" || !strings.HasPrefix(v.Definition, "label_values(") {
+			if v.Name == "runbooks" {
+				if address, _ := v.Query.(string); v.Type != "textbox" || !strings.HasPrefix(address, "https://") {
+					t.Errorf("%s: variable runbooks is a %s of %v", d.file, v.Type, v.Query)
+				}
+				continue
+			}
+			if v.Type != "query" || v.Refresh != onTimeRangeChanged || v.Datasource.UID != "${datasource}" || !strings.HasPrefix(v.Definition, "label_values(") {
 				t.Errorf("%s: variable %s: %+v", d.file, v.Name, v)
 			}
 			if !v.Multi || !v.IncludeAll || v.AllValue != ".*" {
 				t.Errorf("%s: variable %s: several, and all of them with empty labels, must be possible", d.file, v.Name)
 			}
 		}
-		if want := []string{"datasource", "job", "instance", "model", "leg"}; !slices.Equal(names, want) {
+		if want := []string{"datasource", "job", "instance", "model", "leg", "runbooks"}; !slices.Equal(names, want) {
 			t.Errorf("%s: variables %v, want %v", d.file, names, want)
 		}
 	}
@@ -100,6 +110,8 @@ func TestPanelsDoNotOverlap(t *testing.T) {
 var (
 	window       = regexp.MustCompile(`\[([^\]]*)\]`)
 	selector     = regexp.MustCompile(`\b(grayfail_[a-z0-9_]+)(\{[^}]*\})?`)
+	increasing   = regexp.MustCompile(`\b(?:rate|irate|increase)\(grayfail_[a-z0-9_]+`)
+	quoted       = regexp.MustCompile(`"[^"]*"`)
 	matcherLabel = regexp.MustCompile(`([a-z_]+)\s*(?:=~|!=|!~|=)`)
 )
 
@@ -114,14 +126,20 @@ func TestQueriesKeepToTheContract(t *testing.T) {
 			contract[n] = append([]string{"job", "instance"}, d.Labels...)
 		}
 	}
+	counters := counterNames()
 	queries(t, func(where string, p panel, q target) {
+		for _, name := range counters {
+			if n := strings.Count(q.Expr, name+"{"); n != strings.Count(strings.Join(increasing.FindAllString(q.Expr, -1), "{")+"{", name+"{") && !sinceStart[name] {
+				t.Errorf("%s: the counter %s without rate or increase", where, name)
+			}
+		}
 		if q.Datasource.UID != "${datasource}" {
 			t.Errorf("%s: data source %+v", where, q.Datasource)
 		}
 		if p.Type != "table" && q.LegendFormat == "" {
 			t.Errorf("%s: no legend", where)
 		}
-		for _, w := range window.FindAllStringSubmatch(q.Expr, -1) {
+		for _, w := range window.FindAllStringSubmatch(quoted.ReplaceAllString(q.Expr, ""), -1) {
 			if w[1] != "$__rate_interval" && w[1] != "$__range" {
 				t.Errorf("%s: a window of [%s] does not follow the zoom or the scrape interval", where, w[1])
 			}
@@ -152,14 +170,32 @@ func TestQueriesKeepToTheContract(t *testing.T) {
 					t.Errorf("%s: %s without %s", where, s[1], want)
 				}
 			}
-			// A variable that could narrow a query down and does not is a trap.
+			// A variable that could narrow a query down and does not is a trap; but
+			// a leg that a peer opened is not the one that its coordinator names.
 			for _, v := range []string{"model", "leg"} {
-				if slices.Contains(labels, v) && !strings.Contains(s[2], v+`=~"$`+v+`"`) {
+				if slices.Contains(labels, v) && !strings.Contains(s[2], v+`=~"$`+v+`"`) && !strings.Contains(s[2], `leg=~"from .*"`) {
 					t.Errorf("%s: %s ignores the variable %s", where, s[1], v)
 				}
 			}
 		}
 	})
+}
+
+// sinceStart are counters whose series begin with their first increase, which
+// rate and increase do not see: panels show the sum since the exporter started.
+var sinceStart = map[string]bool{"grayfail_slow_excess_seconds_total": true}
+
+// counterNames are the series that only grow.
+func counterNames() (out []string) {
+	for _, d := range export.Descriptions(false) {
+		switch d.Type {
+		case export.Counter:
+			out = append(out, d.Name)
+		case export.Histogram:
+			out = append(out, d.Name+"_bucket", d.Name+"_sum", d.Name+"_count")
+		}
+	}
+	return out
 }
 
 // promtool parses queries only as rules, so that is what they become here.
@@ -174,7 +210,7 @@ func TestQueriesParse(t *testing.T) {
 	}
 	var rules []rule
 	queries(t, func(_ string, _ panel, q target) {
-		rules = append(rules, rule{fmt.Sprintf("query:%d", len(rules)), resolve(q.Expr, "1m", "1h")})
+		rules = append(rules, rule{fmt.Sprintf("query:%d", len(rules)), resolve(q.Expr, "1m", "1h", ".*")})
 	})
 	text, err := yaml.Marshal(map[string][]group{"groups": {{"dashboards", rules}}})
 	if err != nil {

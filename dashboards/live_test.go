@@ -2,8 +2,12 @@ package dashboards_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"net"
+	"net/http"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
 	"time"
@@ -14,22 +18,27 @@ import (
 	"grayfail/lab/trial"
 )
 
-// live is Debian's Prometheus with the alert rules, scraping a real exporter
-// beside a cluster. All of it is in the coordinator's network namespace.
+// live is Debian's Prometheus with the alert rules. It scrapes the exporter of a
+// real cluster's coordinator, one of its workers, and the fallback.
 type live struct {
 	cluster  *lab.Cluster
 	exporter *trial.Exporter
 	monitor  *monitor.Monitor
+	// instances are the scrape targets of each state.
+	instances [states]string
 }
 
-// TestEveryQueryReturnsData loses packets on one leg and looks at every panel;
-// it also wants the alert that names the leg, and no other leg named. The
-// engine is the lab's stand-in, so that its time per token is known.
-func TestEveryQueryReturnsData(t *testing.T) {
+// TestEveryQueryKeepsItsPromise runs the queries of every panel in three states:
+// on a healthy cluster, while one leg loses packets, and on a coordinator with a
+// leg in fallback. Under loss it wants the alert that names the leg too, and no
+// other leg named.
+func TestEveryQueryKeepsItsPromise(t *testing.T) {
 	l := startLive(t)
 	for range 15 {
 		l.request(t)
 	}
+	l.promises(t, healthy)
+
 	loss, err := l.cluster.NewLoss(lab.LegB, lab.Replies, 5)
 	if err == nil {
 		err = l.cluster.Inject(t.Context(), loss)
@@ -38,16 +47,16 @@ func TestEveryQueryReturnsData(t *testing.T) {
 		t.Fatal(err)
 	}
 	l.requestsUntil(t, `grayfail_episode_cause{cause="loss", leg="rpc-b"} == 1`)
-
+	l.promises(t, lossy)
 	named := fmt.Sprintf(`ALERTS{alertname="GrayfailPathNamed", alertstate="firing", leg=%q, cause="loss"}`, lab.LegB)
 	l.eventually(t, named)
-	l.eventually(t, `ALERTS{alertname="GrayfailSlowRequests", alertstate="firing"}`)
-	if wrong := l.query(t, fmt.Sprintf(`ALERTS{alertname="GrayfailPathNamed", leg!=%q}`, lab.LegB)); len(wrong) != 0 {
+	l.eventually(t, `ALERTS{alertname="GrayfailSlowRequests", alertstate="firing", model!="recorded"}`)
+	if wrong := l.query(t, fmt.Sprintf(`ALERTS{alertname="GrayfailPathNamed", model!="recorded", leg!=%q}`, lab.LegB)); len(wrong) != 0 {
 		t.Errorf("an innocent leg is named: %v", wrong)
 	}
-	queries(t, func(where string, _ panel, q target) {
-		t.Run(where, func(t *testing.T) { l.eventually(t, resolve(q.Expr, "15s", "10m")) })
-	})
+
+	l.promises(t, fellBack)
+	l.eventually(t, `ALERTS{alertname="GrayfailLegFallback", alertstate="firing", leg="w2", reason="port_not_probed"}`)
 	for _, d := range dashboards(t) {
 		for _, v := range d.Templating.List {
 			if v.Type == "query" {
@@ -57,12 +66,77 @@ func TestEveryQueryReturnsData(t *testing.T) {
 	}
 }
 
+// promises sends requests until every query has returned what it promises.
+func (l *live) promises(t *testing.T, s state) {
+	t.Helper()
+	var missing []string
+	kept := make(map[string]bool)
+	for range 20 {
+		missing = missing[:0]
+		if s != fellBack {
+			l.request(t)
+		}
+		queries(t, func(where string, p panel, q target) {
+			want := promised(p.file, p.Title, q.RefID)[s]
+			if want == '?' || kept[where] {
+				return
+			}
+			n := numbers(l.query(t, resolve(q.Expr, "1m", "10m", l.instances[s])))
+			switch {
+			case want == 's' && n > 0:
+				kept[where] = true
+			case want == 's':
+				missing = append(missing, "nothing: "+where+": "+q.Expr)
+			case n > 0:
+				missing = append(missing, fmt.Sprintf("%d series: %s: %s", n, where, q.Expr))
+			}
+		})
+		if len(missing) == 0 {
+			return
+		}
+		l.nextScrape(t)
+	}
+	t.Errorf("%s: %d promises are not kept:\n%s", stateNames[s], len(missing), strings.Join(missing, "\n"))
+}
+
+// nextScrape waits until Prometheus has newer data.
+func (l *live) nextScrape(t *testing.T) {
+	t.Helper()
+	last := ""
+	testkit.Eventually(t, 30*time.Second, func() error {
+		series := l.query(t, fmt.Sprintf("timestamp(grayfail_build_info{instance=%q})", fallbackAddr))
+		if len(series) == 0 {
+			return errors.New("not scraped")
+		}
+		at := fmt.Sprint(series[0].Value[1])
+		if last == "" {
+			last = at
+		}
+		if at == last {
+			return errors.New("no newer scrape")
+		}
+		return nil
+	})
+}
+
+func numbers(series []monitor.Series) (n int) {
+	for _, s := range series {
+		if s.Value[1] != "NaN" {
+			n++
+		}
+	}
+	return n
+}
+
 // offered counts what a variable offers: label_values(SERIES, LABEL).
 func offered(v variable) string {
 	inner := strings.TrimSuffix(strings.TrimPrefix(v.Definition, "label_values("), ")")
 	cut := strings.LastIndex(inner, ", ")
-	return fmt.Sprintf("count by (%s) (%s)", inner[cut+2:], resolve(inner[:cut], "", ""))
+	return fmt.Sprintf("count by (%s) (%s)", inner[cut+2:], resolve(inner[:cut], "", "", ".*"))
 }
+
+// prompt is long enough for a verdict on prefill.
+var prompt = strings.Repeat("the capital of France is ", 20)
 
 func startLive(t *testing.T) *live {
 	t.Helper()
@@ -70,9 +144,13 @@ func startLive(t *testing.T) *live {
 	binary := filepath.Join(t.TempDir(), "grayfail_exporter")
 	testkit.Run(t, "go", "build", "-o", binary, "grayfail/cmd/grayfail_exporter")
 
-	ctx, cancel := context.WithTimeout(context.Background(), 3*time.Minute)
+	ctx, cancel := context.WithTimeout(context.Background(), 4*time.Minute)
 	t.Cleanup(cancel)
-	c, err := lab.Start(ctx, lab.Options{Instance: "dash", Engine: lab.EngineStandin})
+	engine, err := lab.EngineFromEnv()
+	if err != nil {
+		t.Fatal(err)
+	}
+	c, err := lab.Start(ctx, lab.Options{Instance: "dash", Engine: engine})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -85,11 +163,13 @@ func startLive(t *testing.T) *live {
 	if err != nil {
 		t.Fatal(err)
 	}
+	worker := startWorker(ctx, t, c, binary)
+	serveFallback(t, c)
 	rules, err := filepath.Abs("../alerts/grayfail.rules.yml")
 	if err != nil {
 		t.Fatal(err)
 	}
-	m, err := monitor.Start(ctx, c, rules)
+	m, err := monitor.Start(ctx, c, rules, worker, fallbackAddr)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -101,12 +181,48 @@ func startLive(t *testing.T) *live {
 			t.Logf("the exporter said at last:\n%s", exporter.Tail(30))
 		}
 	})
-	return &live{c, exporter, m}
+	here := regexp.QuoteMeta(trial.ExporterAddr) + "|" + regexp.QuoteMeta(worker)
+	return &live{c, exporter, m, [states]string{here, here, regexp.QuoteMeta(fallbackAddr)}}
+}
+
+// startWorker starts the exporter of the worker that will lose packets, and
+// returns where the coordinator's side reaches it.
+func startWorker(ctx context.Context, t *testing.T, c *lab.Cluster, binary string) string {
+	t.Helper()
+	link, err := c.Link(lab.LegB)
+	if err != nil {
+		t.Fatal(err)
+	}
+	address := net.JoinHostPort(link.WorkerAddr.Addr().String(), "10550")
+	p, err := c.Spawn(lab.Command{Name: "exporter-worker", Namespace: link.Worker, Argv: []string{binary, "serve", "--web.listen-address=" + address}})
+	if err == nil {
+		err = p.WaitFor(ctx, "it was ready", func(ctx context.Context) error { return c.Get(ctx, "http://"+address+"/-/ready") })
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	return address
+}
+
+func serveFallback(t *testing.T, c *lab.Cluster) {
+	t.Helper()
+	f, err := newFallback()
+	if err != nil {
+		t.Fatal(err)
+	}
+	listener, err := c.Coordinator.Listen(fallbackAddr)
+	if err != nil {
+		t.Fatal(err)
+	}
+	server := &http.Server{Handler: f, ReadHeaderTimeout: 5 * time.Second}
+	ended := make(chan struct{})
+	go func() { defer close(ended); _ = server.Serve(listener) }() // ends with Close
+	t.Cleanup(func() { _ = server.Close(); <-ended })
 }
 
 func (l *live) request(t *testing.T) {
 	t.Helper()
-	a := l.cluster.Request(t.Context(), lab.RequestOptions{URL: l.exporter.ProxyURL()})
+	a := l.cluster.Request(t.Context(), lab.RequestOptions{URL: l.exporter.ProxyURL(), Prompt: prompt})
 	if a.Err != nil || a.Status != 200 {
 		t.Fatalf("request: status %d, %v", a.Status, a.Err)
 	}
@@ -130,10 +246,8 @@ func (l *live) requestsUntil(t *testing.T, expr string) {
 func (l *live) eventually(t *testing.T, expr string) {
 	t.Helper()
 	testkit.Eventually(t, 30*time.Second, func() error {
-		for _, s := range l.query(t, expr) {
-			if s.Value[1] != "NaN" {
-				return nil
-			}
+		if numbers(l.query(t, expr)) > 0 {
+			return nil
 		}
 		return fmt.Errorf("no data for %s", expr)
 	})

@@ -12,8 +12,12 @@ import (
 // dashboard is the part of Grafana's model that the checks read.
 type dashboard struct {
 	UID, Title, Description, Timezone string
+	Editable                          bool
+	Tags                              []string
 	Panels                            []panel
+	Links                             []link
 	Templating                        struct{ List []variable }
+	Annotations                       struct{ List []annotation }
 
 	file string
 }
@@ -27,6 +31,21 @@ type panel struct {
 	FieldConfig              struct {
 		Defaults struct{ Unit, NoValue string }
 	}
+	Links []link
+
+	file string
+}
+
+type link struct {
+	Type, URL             string
+	Tags                  []string
+	IncludeVars, KeepTime bool
+}
+
+type annotation struct {
+	Name, Expr, TitleFormat string
+	Enable                  bool
+	Datasource              datasource
 }
 
 type target struct {
@@ -41,6 +60,7 @@ type variable struct {
 	Name, Type, Definition, AllValue string
 	Query                            any
 	Multi, IncludeAll                bool
+	Refresh                          int
 	Datasource                       datasource
 }
 
@@ -69,14 +89,18 @@ func dashboards(t *testing.T) []dashboard {
 	return out
 }
 
-// queries calls f for every query of every panel.
+// queries calls f for every query of every panel and annotation.
 func queries(t *testing.T, f func(where string, p panel, q target)) {
 	t.Helper()
 	n := 0
 	for _, d := range dashboards(t) {
+		for _, a := range d.Annotations.List {
+			f(d.file+": annotation "+a.Name, panel{Type: "annotation", Title: "Annotation: " + a.Name, file: d.file}, target{Expr: a.Expr, LegendFormat: a.TitleFormat, Datasource: a.Datasource})
+		}
 		for _, p := range d.Panels {
 			for _, q := range p.Targets {
 				n++
+				p.file = d.file
 				f(fmt.Sprintf("%s: %s: %s", d.file, p.Title, q.RefID), p, q)
 			}
 		}
@@ -87,10 +111,10 @@ func queries(t *testing.T, f func(where string, p panel, q target)) {
 }
 
 // resolve replaces Grafana's variables as Grafana does with everything
-// selected.
-func resolve(expr, rateInterval, timeRange string) string {
+// selected, but for the instance.
+func resolve(expr, rateInterval, timeRange, instance string) string {
 	return strings.NewReplacer(
 		"$__rate_interval", rateInterval, "$__range", timeRange,
-		"$job", ".*", "$instance", ".*", "$model", ".*", "$leg", ".*",
+		"$job", ".*", "$instance", strings.ReplaceAll(instance, `\`, `\\`), "$model", ".*", "$leg", ".*",
 	).Replace(expr)
 }

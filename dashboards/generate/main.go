@@ -30,6 +30,9 @@ func run(args []string, stderr io.Writer) int {
 	}
 	for name, builder := range map[string]*dashboard.DashboardBuilder{
 		"grayfail-overview.json": overview(),
+		"grayfail-requests.json": requestsBoard(),
+		"grayfail-legs.json":     legsBoard(),
+		"grayfail-fleet.json":    fleetBoard(),
 	} {
 		if err := write(filepath.Join(*out, name), builder); err != nil {
 			fmt.Fprintf(stderr, "generate: %s: %v\n", name, err)

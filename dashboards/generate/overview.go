@@ -1,59 +1,21 @@
 package main
 
 import (
-	"strings"
-
 	"github.com/grafana/grafana-foundation-sdk/go/cog"
 	"github.com/grafana/grafana-foundation-sdk/go/dashboard"
 )
 
-// q writes a query: @ stands for the matchers of the exporter, @m with the
-// model's, @l with the leg's, @ml with both.
-func q(expr string) string {
-	const here = `job=~"$job", instance=~"$instance"`
-	return strings.NewReplacer(
-		"@ml", here+`, model=~"$model", leg=~"$leg"`,
-		"@m", here+`, model=~"$model"`,
-		"@l", here+`, leg=~"$leg"`,
-		"@", here,
-	).Replace(expr)
-}
-
-// quantile of a classic histogram by labels.
-func quantile(of, metric, matchers, by string) string {
-	return q("histogram_quantile(" + of + ", sum by (" + by + ", le) (rate(" + metric + "_bucket{" + matchers + "}[$__rate_interval])))")
-}
-
 // overview answers, from top to bottom: is anything wrong, which requests, who
 // ate the time, how do the legs stand, can the exporter be believed.
 func overview() *dashboard.DashboardBuilder {
-	d := dashboard.NewDashboardBuilder("Gray failures: overview").
-		Uid("grayfail-overview").
-		Description("Requests that succeed at below half of their usual token rate, and the leg that ate the time.").
-		Tags([]string{"grayfail", "inference"}).
-		Timezone("browser").
-		Time("now-1h", "now").
-		Refresh("10s").
-		Tooltip(dashboard.DashboardCursorSyncCrosshair).
-		Editable().
-		Variables(variables())
-
-	for _, part := range []struct {
-		title  string
-		panels []cog.Builder[dashboard.Panel]
-	}{
-		{"Now", now()},
-		{"Requests", requests()},
-		{"Who ate the time", blame()},
-		{"Legs", legs()},
-		{"This host and the exporter", host()},
-	} {
-		d.WithRow(dashboard.NewRowBuilder(part.title))
-		for _, p := range part.panels {
-			d.WithPanel(p)
-		}
-	}
-	return d
+	return board("grayfail-overview", "Gray failures: overview",
+		"Requests that succeed at below half of their usual token rate, and the leg that ate the time.",
+		part{"Now", now()},
+		part{"Requests", requests()},
+		part{"Who ate the time", blame()},
+		part{"Legs", legs()},
+		part{"This host and the exporter", host()},
+	)
 }
 
 func now() []cog.Builder[dashboard.Panel] {
@@ -96,8 +58,8 @@ func blame() []cog.Builder[dashboard.Panel] {
 	return []cog.Builder[dashboard.Panel]{
 		stacked(lines("Time lost by leg and cause", "Seconds lost by slow requests since the exporter started, by the leg they were lost on. No leg: this host's own time.", "s", 12,
 			query{q(`sum by (leg, cause) (grayfail_slow_excess_seconds_total{@ml})`), "{{leg}} {{cause}}"})),
-		states("Episodes", "Runs of slow requests with the cause and leg that they are blamed on.", 12,
-			query{q(`max by (model, cause, leg) (grayfail_episode_cause{@ml})`), "{{model}}: {{cause}} {{leg}}"}),
+		withRunbook(states("Episodes", "Runs of slow requests with the cause and leg that they are blamed on.", 12,
+			query{q(`max by (model, cause, leg) (grayfail_episode_cause{@ml})`), "{{model}}: {{cause}} {{leg}}"}), "GrayfailPathNamed"),
 		lines("Exchange time, p99", "From the last send of a request on a leg to the last byte of its reply.", "s", 12,
 			query{quantile("0.99", "grayfail_tcp_exchange_seconds", "@l", "leg"), "{{leg}}"}),
 		lines("Stalls inside replies, p99", "Largest gap between segments inside one reply. From 190 ms up something was lost, or the peer stood still.", "s", 12,

@@ -55,11 +55,16 @@ func below(p *timeseries.PanelBuilder, bound float64) *timeseries.PanelBuilder {
 
 // number is one value as of now, red from bad upwards.
 func number(title, description, unit string, bad float64, expr string) *stat.PanelBuilder {
+	return figure(title, description, unit, expr).Thresholds(steps("green", bad, "red"))
+}
+
+// figure is one value as of now that is neither good nor bad.
+func figure(title, description, unit, expr string) *stat.PanelBuilder {
 	return stat.NewPanelBuilder().
 		Title(title).Description(description).Datasource(source()).
 		Height(4).Span(4).
 		Unit(unit).NoValue("no data").
-		Thresholds(steps("green", bad, "red")).
+		Thresholds(dashboard.NewThresholdsConfigBuilder().Mode(dashboard.ThresholdsModeAbsolute).Steps([]dashboard.Threshold{{Color: "text"}})).
 		ColorMode(common.BigValueColorModeValue).GraphMode(common.BigValueGraphModeNone).
 		ReduceOptions(common.NewReduceDataOptionsBuilder().Calcs([]string{"lastNotNull"})).
 		WithTarget(query{expr, title}.build(0).Instant())
