@@ -136,8 +136,8 @@ func TestSVGSaysWhatIsDrawn(t *testing.T) {
 
 // Whatever a condition is called, the drawing stays one.
 func TestNames(t *testing.T) {
-	files := drawn(t, results(t, []string{"<script>&\"", "\x00\x1b\n", strings.Repeat("w", 300)}, [][]float64{{1}, {2}, {3}}))
-	if got := texts(t, files["strip.svg"]); !strings.Contains(got, `<script>&"`) || strings.Contains(got, strings.Repeat("w", 50)) {
+	files := drawn(t, results(t, []string{"<script>&\"", "\x00\x1b\n", strings.Repeat("w", 300) + "-10ms"}, [][]float64{{1}, {2}, {3}}))
+	if got := texts(t, files["strip.svg"]); !strings.Contains(got, `<script>&"`) || strings.Contains(got, strings.Repeat("w", 50)) || !strings.Contains(got, "…wwwwwwwwwwww-10ms") {
 		t.Errorf("%q", got)
 	}
 }

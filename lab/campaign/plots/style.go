@@ -109,9 +109,10 @@ func label(s string) string {
 		}
 		return r
 	}, s)
-	const most = 40
-	if r := []rune(s); len(r) > most {
-		return string(r[:most-1]) + "…"
+	// Long names of one campaign differ in their ends as a rule.
+	const head, tail = 22, 17
+	if r := []rune(s); len(r) > head+1+tail {
+		return string(r[:head]) + "…" + string(r[len(r)-tail:])
 	}
 	return s
 }

@@ -66,7 +66,7 @@ func (r *Results) method(p *page) {
 		p.say("- below %.2f of the block's control counts as slow by the plain rule, beside the exporter's verdict", m.SlowBelow)
 	}
 	for _, d := range m.Details {
-		p.say("- %s", d)
+		p.say("- %s", oneLine(d)) // a command may be of several lines
 	}
 	for _, c := range m.Criteria {
 		p.say("- criterion: %s, judged from %d requests on", c, c.fewest())

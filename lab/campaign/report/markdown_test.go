@@ -29,8 +29,8 @@ func TestMarkdownTellsDeviations(t *testing.T) {
 
 // Without anything to say the report says that.
 func TestMarkdownOfNothing(t *testing.T) {
-	text := string(analysed(t, Method{SpecHash: "x"}, Runs{}).Markdown())
-	for _, want := range []string{"# Campaign\n", "None: every planned run is there and valid."} {
+	text := string(analysed(t, Method{SpecHash: "x", Details: []string{"tc qdisc\n\n# x"}}, Runs{}).Markdown())
+	for _, want := range []string{"# Campaign\n", "- tc qdisc # x\n", "None: every planned run is there and valid."} {
 		if !strings.Contains(text, want) {
 			t.Errorf("%q is missing from\n%s", want, text)
 		}
