@@ -259,6 +259,41 @@ func TestStateIsRefused(t *testing.T) {
 	}
 }
 
+// Every byte of a state, damaged: the checksum finds it. With a checksum that
+// fits again, as a faulty writer's or an attacker's would, it is refused, or
+// is a state that can be used and saved: lengths are never believed.
+func TestStateWithEveryByteDamaged(t *testing.T) {
+	good := sampleState(t)
+	refused := 0
+	for i := range good {
+		for _, mask := range []byte{0x01, 0x80, 0xff} {
+			bad := bytes.Clone(good)
+			bad[i] ^= mask
+			if _, _, err := detector.New(detector.DefaultConfig()).Restore(bad); err == nil {
+				t.Fatalf("byte %d of %d ^ %#x was accepted", i, len(good), mask)
+			}
+			if i < 24 {
+				continue // seal writes the header
+			}
+			d := detector.New(detector.DefaultConfig())
+			if _, _, err := d.Restore(seal(1, bad[24:])); err != nil {
+				refused++
+				if s := d.Stats(); s != (detector.Stats{}) {
+					t.Fatalf("byte %d ^ %#x: refused, and still there: %+v", i, mask, s)
+				}
+				continue
+			}
+			if _, _, err := detector.New(detector.DefaultConfig()).Restore(d.Save(nil, "")); err != nil {
+				t.Fatalf("byte %d ^ %#x: accepted, and cannot be restored: %v", i, mask, err)
+			}
+		}
+	}
+	if refused == 0 {
+		t.Error("nothing was refused: are the lengths checked?")
+	}
+	t.Logf("%d bytes: %d of %d damages under a fitting checksum were refused", len(good), refused, 3*(len(good)-24))
+}
+
 // A state from before the bounds were lowered keeps to the new ones.
 func TestRestoreKeepsTheBounds(t *testing.T) {
 	d := detector.New(detector.DefaultConfig())

@@ -86,18 +86,7 @@ func (c *rightsCase) run(t *testing.T) {
 		"env", "GRAYFAIL_EXPORTER_MAIN=1", filepath.Join(dir, "grayfail_exporter"),
 		"serve", "--web.listen-address", "127.0.0.1:0", "--sample.interval", "50ms", "--config.file", file)
 	d := testkit.Start(t, "setpriv", args...)
-	e := &exporter{t: t, log: &logBuffer{}}
-	eventually(t, func() error { // the log is the process's output
-		m := listenLine.FindStringSubmatch(d.Output())
-		if m == nil {
-			return fmt.Errorf("no listener yet:\n%s", d.Output())
-		}
-		e.url = "http://" + m[1]
-		if code, body := e.get("/-/ready"); code != http.StatusOK {
-			return fmt.Errorf("not ready: %s", body)
-		}
-		return nil
-	})
+	e := attached(t, d)
 	before, _, _ := strings.Cut(d.Output(), "{")
 	if !strings.Contains(before, "CapEff:\t"+c.before) {
 		t.Errorf("started with:\n%s\nwant CapEff %s", before, c.before)

@@ -96,23 +96,24 @@ func (s *server) serve(ctx context.Context) error {
 	}
 	s.listening.Store(false) // not ready: whoever balances load looks elsewhere
 
-	// Sources first, then the judge that empties their queues, then the page.
+	// Sources first, pushes among them, then the judge that empties their
+	// queues: what was accepted is judged and recorded.
 	stopHangup()
 	var sources sync.WaitGroup // side by side: each may take some seconds
 	for _, end := range []func(){s.proxies.close, s.otlp.close, s.logs.close} {
 		sources.Go(end)
 	}
 	sources.Wait()
-	stopWork()
-	sampling.Wait()
-	stopJudge()
-	judging.Wait()
-	s.state.close() // what the judge has just said too
 	shutdown, cancel := context.WithTimeout(context.Background(), closeTime)
 	defer cancel()
 	if httpServer.Shutdown(shutdown) != nil {
 		_ = httpServer.Close()
 	}
+	stopWork()
+	sampling.Wait()
+	stopJudge()
+	judging.Wait()
+	s.state.close() // what the judge has just said too
 	closing := errors.Join(s.probes.Close(), s.rec.close(), s.sampler.close())
 	if err == nil {
 		err = closing

@@ -302,3 +302,28 @@ func TestSavedOnceASecondWhileItGrows(t *testing.T) {
 		t.Errorf("%d saves of nothing new", saves)
 	}
 }
+
+// TestReplacedMidLine: the engine is killed in the middle of a line, and the
+// next one writes a new file. The cut line is never joined to the new one's.
+func TestReplacedMidLine(t *testing.T) {
+	for name, replace := range map[string]func(r *rig){
+		"renamed":   func(r *rig) { r.rename(r.path, r.path+".1") },
+		"removed":   func(r *rig) { _ = os.Remove(r.path) },
+		"truncated": func(r *rig) { _ = os.Truncate(r.path, 0) },
+	} {
+		whole := whole1(2)
+		for _, cut := range []int{1, len(whole) / 3, len(whole) / 2} {
+			r := newRig(t)
+			r.step()
+			r.write(1)
+			r.append(r.path, whole[:cut])
+			r.step()
+			replace(r)
+			r.write(3, 4)
+			r.step()
+			r.step()
+			t.Log(name, cut)
+			r.want("1", "3", "4")
+		}
+	}
+}

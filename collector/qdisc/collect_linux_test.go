@@ -255,3 +255,22 @@ func TestCollectRedials(t *testing.T) {
 		}
 	}
 }
+
+// TestCollectOverrun: the kernel ran out of room for its answer (ENOBUFS). The
+// reading is not believed, the reason is shown, and the next one starts anew.
+func TestCollectOverrun(t *testing.T) {
+	k := kernel{qdiscs: [][]netlink.Message{{tbf(1)}}, links: map[int]string{1: "eth0"}, dumpErr: unix.ENOBUFS}
+	dialed := 0
+	c := New(Options{dial: func(netns.Namespace) (*netlink.Conn, error) {
+		dialed++
+		return nltest.Dial(k.answer), nil
+	}})
+	list, problems, err := c.Collect(1, own)
+	if !errors.Is(err, unix.ENOBUFS) || list != nil || len(problems) != 1 || !strings.Contains(problems[0].Detail, "no buffer space") {
+		t.Errorf("Collect = %v, %+v, %v", list, problems, err)
+	}
+	k.dumpErr = 0
+	if list, problems, err := c.Collect(2, own); err != nil || len(list) != 1 || len(problems) != 0 || dialed != 2 {
+		t.Errorf("after it: %v, %+v, %v, dialed %d times", list, problems, err, dialed)
+	}
+}
