@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net"
 	"net/http"
 	"path/filepath"
 	"regexp"
@@ -163,13 +162,16 @@ func startLive(t *testing.T) *live {
 	if err != nil {
 		t.Fatal(err)
 	}
-	worker := startWorker(ctx, t, c, binary)
+	worker, err := trial.StartWorkerExporter(ctx, c, lab.LegB, trial.ExporterOptions{Binary: binary})
+	if err != nil {
+		t.Fatal(err)
+	}
 	serveFallback(t, c)
 	rules, err := filepath.Abs("../alerts/grayfail.rules.yml")
 	if err != nil {
 		t.Fatal(err)
 	}
-	m, err := monitor.Start(ctx, c, rules, worker, fallbackAddr)
+	m, err := monitor.Start(ctx, c, rules, worker.Addr, fallbackAddr)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -181,27 +183,8 @@ func startLive(t *testing.T) *live {
 			t.Logf("the exporter said at last:\n%s", exporter.Tail(30))
 		}
 	})
-	here := regexp.QuoteMeta(trial.ExporterAddr) + "|" + regexp.QuoteMeta(worker)
+	here := regexp.QuoteMeta(trial.ExporterAddr) + "|" + regexp.QuoteMeta(worker.Addr)
 	return &live{c, exporter, m, [states]string{here, here, regexp.QuoteMeta(fallbackAddr)}}
-}
-
-// startWorker starts the exporter of the worker that will lose packets, and
-// returns where the coordinator's side reaches it.
-func startWorker(ctx context.Context, t *testing.T, c *lab.Cluster, binary string) string {
-	t.Helper()
-	link, err := c.Link(lab.LegB)
-	if err != nil {
-		t.Fatal(err)
-	}
-	address := net.JoinHostPort(link.WorkerAddr.Addr().String(), "10550")
-	p, err := c.Spawn(lab.Command{Name: "exporter-worker", Namespace: link.Worker, Argv: []string{binary, "serve", "--web.listen-address=" + address}})
-	if err == nil {
-		err = p.WaitFor(ctx, "it was ready", func(ctx context.Context) error { return c.Get(ctx, "http://"+address+"/-/ready") })
-	}
-	if err != nil {
-		t.Fatal(err)
-	}
-	return address
 }
 
 func serveFallback(t *testing.T, c *lab.Cluster) {
