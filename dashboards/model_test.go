@@ -57,11 +57,11 @@ type target struct {
 type datasource struct{ Type, UID string }
 
 type variable struct {
-	Name, Type, Definition, AllValue string
-	Query                            any
-	Multi, IncludeAll                bool
-	Refresh                          int
-	Datasource                       datasource
+	Name, Label, Type, Definition, AllValue string
+	Query                                   any
+	Multi, IncludeAll                       bool
+	Refresh                                 int
+	Datasource                              datasource
 }
 
 // dashboards reads every dashboard that is committed.

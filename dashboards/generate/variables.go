@@ -19,8 +19,8 @@ func source() common.DataSourceRef {
 func variables() []cog.Builder[dashboard.VariableModel] {
 	return []cog.Builder[dashboard.VariableModel]{
 		dashboard.NewDatasourceVariableBuilder("datasource").Label("Data source").Type("prometheus"),
-		labelValues("job", "Job", "grayfail_build_info"),
-		labelValues("instance", "Exporter", `grayfail_build_info{job=~"$job"}`),
+		labelValues("job", "Job", "grayfail_build_info").AllValue(".+"),
+		labelValues("instance", "Instance", `grayfail_build_info{job=~"$job"}`).AllValue(".+"),
 		labelValues("model", "Model", `grayfail_requests_total{job=~"$job", instance=~"$instance"}`),
 		labelValues("leg", "Leg", `grayfail_leg_info{job=~"$job", instance=~"$instance"}`),
 		dashboard.NewTextBoxVariableBuilder("runbooks").Label("Runbooks at").
