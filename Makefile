@@ -21,8 +21,9 @@ KEEP   ?=
 ENGINE ?=
 export KEEP ENGINE
 
-# fuzz-short: time of each target, one after another.
-FUZZTIME ?= 3s
+# fuzz-short: inputs of each target (20000x) or time (10s), one target after
+# another; scripts/fuzz-short.sh says why inputs are counted.
+FUZZTIME ?= 20000x
 # bench: repetitions (benchstat wants several), packages, an older result to
 # compare with.
 COUNT    ?= 6
