@@ -23,36 +23,22 @@ type Options struct {
 	dial func(netns.Namespace) (*netlink.Conn, error)
 }
 
-// Collector reads qdiscs. It keeps one socket in its own namespace; those in
-// others live for one reading, so that a stopped container can go away. Safe
-// for concurrent use.
+// Collector reads qdiscs. Safe for concurrent use.
 type Collector struct {
-	dial func(netns.Namespace) (*netlink.Conn, error)
-
-	mu  sync.Mutex
-	own *netlink.Conn
+	mu    sync.Mutex
+	conns *netns.Conns
 }
 
 // New returns a Collector; nothing is opened before Collect.
 func New(opts Options) *Collector {
-	if opts.dial == nil {
-		opts.dial = func(ns netns.Namespace) (*netlink.Conn, error) {
-			return netns.Dial(unix.NETLINK_ROUTE, ns)
-		}
-	}
-	return &Collector{dial: opts.dial}
+	return &Collector{conns: netns.NewConns(unix.NETLINK_ROUTE, opts.dial)}
 }
 
 // Close closes the socket in the own namespace.
 func (c *Collector) Close() error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.own == nil {
-		return nil
-	}
-	err := c.own.Close()
-	c.own = nil
-	return err
+	return c.conns.Close()
 }
 
 // Collect reads every qdisc of the given namespaces, stamped nowNS. What one
@@ -91,7 +77,7 @@ func (c *Collector) Collect(nowNS int64, nss []netns.Namespace) ([]event.Qdisc, 
 
 // collect reads one namespace. With an error, what was read is returned too.
 func (c *Collector) collect(nowNS int64, ns netns.Namespace) ([]event.Qdisc, error) {
-	conn, err := c.conn(ns)
+	conn, err := c.conns.Get(ns)
 	if err != nil {
 		return nil, err
 	}
@@ -119,31 +105,8 @@ func (c *Collector) collect(nowNS int64, ns netns.Namespace) ([]event.Qdisc, err
 		out = append(out, q)
 	}
 	err = errors.Join(dumpErr, linkErr)
-	c.release(ns, conn, err)
+	c.conns.Put(ns, conn, err)
 	return out, err
-}
-
-func (c *Collector) conn(ns netns.Namespace) (*netlink.Conn, error) {
-	if ns.Own() && c.own != nil {
-		return c.own, nil
-	}
-	conn, err := c.dial(ns)
-	if err == nil && ns.Own() {
-		c.own = conn
-	}
-	return conn, err
-}
-
-// release closes a connection unless it is our own and in order: after an
-// error the rest of an answer may still be waiting in it.
-func (c *Collector) release(ns netns.Namespace, conn *netlink.Conn, err error) {
-	if ns.Own() && err == nil {
-		return
-	}
-	if ns.Own() {
-		c.own = nil
-	}
-	_ = conn.Close() // nothing was written that could be lost
 }
 
 // dumpQdiscs asks for all qdiscs. TCA_DUMP_INVISIBLE (since 4.12) adds the

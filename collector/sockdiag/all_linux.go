@@ -66,7 +66,7 @@ func newSurvey() request {
 }
 
 func (c *Collector) survey(nowNS int64, ns netns.Namespace, r *reading) error {
-	conn, err := c.conn(ns)
+	conn, err := c.conns.Get(ns)
 	if err != nil {
 		return err
 	}
@@ -78,7 +78,7 @@ func (c *Collector) survey(nowNS int64, ns netns.Namespace, r *reading) error {
 		errs = append(errs, err)
 	}
 	err = errors.Join(errs...)
-	c.release(ns, conn, err)
+	c.conns.Put(ns, conn, err)
 	listening := make(map[uint16]bool)
 	for i := range all {
 		if all[i].State == event.TCPListen {

@@ -31,29 +31,21 @@ type Options struct {
 	dial func(netns.Namespace) (*netlink.Conn, error) // tests
 }
 
-// Collector reads the sockets of watched ports. It keeps one socket in its own
-// namespace; those in others live for one reading, so that a stopped container
-// can go away. Safe for concurrent use.
+// Collector reads the sockets of watched ports. Safe for concurrent use.
 type Collector struct {
-	max  int
-	dial func(netns.Namespace) (*netlink.Conn, error)
+	max int
 
 	mu       sync.Mutex
-	own      *netlink.Conn
+	conns    *netns.Conns
 	owners   *owners
 	complete map[uint32]bool
 }
 
 // New returns a Collector; nothing is opened before Collect.
 func New(opts Options) *Collector {
-	if opts.dial == nil {
-		opts.dial = func(ns netns.Namespace) (*netlink.Conn, error) {
-			return netns.Dial(unix.NETLINK_SOCK_DIAG, ns)
-		}
-	}
 	return &Collector{
 		max:    cmp.Or(opts.MaxSockets, 16384),
-		dial:   opts.dial,
+		conns:  netns.NewConns(unix.NETLINK_SOCK_DIAG, opts.dial),
 		owners: newOwners(cmp.Or(opts.proc, "/proc")),
 	}
 }
@@ -62,12 +54,7 @@ func New(opts Options) *Collector {
 func (c *Collector) Close() error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.own == nil {
-		return nil
-	}
-	err := c.own.Close()
-	c.own = nil
-	return err
+	return c.conns.Close()
 }
 
 // Complete says whether the last Collect read all sockets of a namespace: only
@@ -137,7 +124,7 @@ func problem(ns netns.Namespace, err error) (event.Problem, bool) {
 
 // collect reads one namespace into r. With an error, what was read is kept.
 func (c *Collector) collect(nowNS int64, ns netns.Namespace, req request, r *reading) error {
-	conn, err := c.conn(ns)
+	conn, err := c.conns.Get(ns)
 	if err != nil {
 		return err
 	}
@@ -151,32 +138,9 @@ func (c *Collector) collect(nowNS int64, ns netns.Namespace, req request, r *rea
 		}
 	}
 	err = errors.Join(errs...)
-	c.release(ns, conn, err)
+	c.conns.Put(ns, conn, err)
 	r.add(nowNS, ns, sockets, req.ports, c.max)
 	return err
-}
-
-func (c *Collector) conn(ns netns.Namespace) (*netlink.Conn, error) {
-	if ns.Own() && c.own != nil {
-		return c.own, nil
-	}
-	conn, err := c.dial(ns)
-	if err == nil && ns.Own() {
-		c.own = conn
-	}
-	return conn, err
-}
-
-// release closes a connection unless it is our own and in order: after an
-// error the rest of an answer may still be waiting in it.
-func (c *Collector) release(ns netns.Namespace, conn *netlink.Conn, err error) {
-	if ns.Own() && err == nil {
-		return
-	}
-	if ns.Own() {
-		c.own = nil
-	}
-	_ = conn.Close() // nothing was written that could be lost
 }
 
 // name fills in the owners.
