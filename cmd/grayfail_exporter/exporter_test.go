@@ -1,7 +1,6 @@
 package main
 
 import (
-	"bytes"
 	"context"
 	"fmt"
 	"io"
@@ -13,25 +12,9 @@ import (
 	"sync"
 	"testing"
 	"time"
+
+	"grayfail/internal/testkit"
 )
-
-// logBuffer collects the exporter's log while it runs.
-type logBuffer struct {
-	mu  sync.Mutex
-	buf bytes.Buffer
-}
-
-func (b *logBuffer) Write(p []byte) (int, error) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.buf.Write(p)
-}
-
-func (b *logBuffer) String() string {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.buf.String()
-}
 
 // run is the program without giving up rights: they are those of all tests.
 func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
@@ -42,7 +25,7 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 type exporter struct {
 	t    testing.TB
 	url  string
-	log  *logBuffer
+	log  *testkit.Buffer
 	stop func() int // exit code
 }
 
@@ -65,7 +48,7 @@ func startProgram(t testing.TB, p program, args ...string) *exporter {
 func launch(t testing.TB, p program, args ...string) *exporter {
 	t.Helper()
 	ctx, cancel := context.WithCancel(context.Background())
-	e := &exporter{t: t, log: &logBuffer{}}
+	e := &exporter{t: t, log: &testkit.Buffer{}}
 	code := make(chan int, 1)
 	go func() {
 		code <- p.run(ctx, append([]string{"serve", "--web.listen-address", "127.0.0.1:0", "--sample.interval", "50ms"}, args...), io.Discard, e.log)
@@ -120,20 +103,7 @@ func (e *exporter) post(path, body string) (int, string) {
 // eventually waits for check to hold; its last error is the failure.
 func eventually(t testing.TB, check func() error) {
 	t.Helper()
-	tick := time.NewTicker(20 * time.Millisecond)
-	defer tick.Stop()
-	limit := time.After(15 * time.Second)
-	for {
-		err := check()
-		if err == nil {
-			return
-		}
-		select {
-		case <-tick.C:
-		case <-limit:
-			t.Fatal(err)
-		}
-	}
+	testkit.Eventually(t, time.Minute, check)
 }
 
 func writeFile(t testing.TB, text string) string {

@@ -85,7 +85,7 @@ func TestWithoutBTF(t *testing.T) {
 // attached waits until a child serves.
 func attached(t *testing.T, d *testkit.Daemon) *exporter {
 	t.Helper()
-	e := &exporter{t: t, log: &logBuffer{}}
+	e := &exporter{t: t, log: &testkit.Buffer{}}
 	eventually(t, func() error {
 		m := listenLine.FindStringSubmatch(d.Output())
 		if m == nil {

@@ -163,7 +163,7 @@ func TestPushInterrupted(t *testing.T) {
 	e := newEndpoint(t, always(0))
 	ctx, interrupt := context.WithCancel(t.Context())
 	in, engine := io.Pipe()
-	out := &lockedBuffer{}
+	out := &testkit.Buffer{}
 	var errs bytes.Buffer
 	done := make(chan int, 1)
 	go func() { done <- pushCommand(ctx, pushFlags{e.URL, "m"}, in, out, &errs) }()
@@ -191,21 +191,4 @@ func TestPushOutputClosed(t *testing.T) {
 	if code := pushCommand(t.Context(), pushFlags{e.URL, "m"}, strings.NewReader(cliOutput(31)), w, &errs); code != 1 || !strings.Contains(errs.String(), "passing on") {
 		t.Errorf("exit %d: %s", code, &errs)
 	}
-}
-
-type lockedBuffer struct {
-	mu  sync.Mutex
-	buf bytes.Buffer
-}
-
-func (b *lockedBuffer) Write(p []byte) (int, error) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.buf.Write(p)
-}
-
-func (b *lockedBuffer) String() string {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.buf.String()
 }

@@ -141,7 +141,7 @@ func TestUnprivilegedStart(t *testing.T) {
 	cmd.SysProcAttr = &syscall.SysProcAttr{
 		Credential: &syscall.Credential{Uid: 65534, Gid: 65534}, Pdeathsig: syscall.SIGKILL,
 	}
-	e := &exporter{t: t, log: &logBuffer{}}
+	e := &exporter{t: t, log: &testkit.Buffer{}}
 	cmd.Stderr = e.log
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)

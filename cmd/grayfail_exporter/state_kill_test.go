@@ -16,6 +16,7 @@ import (
 
 	"grayfail/detector"
 	"grayfail/event"
+	"grayfail/internal/testkit"
 )
 
 // startChild runs an exporter in a process of its own, which stop kills.
@@ -24,7 +25,7 @@ func startChild(t *testing.T, args ...string) *exporter {
 	cmd := exec.Command("/proc/self/exe", append([]string{"serve", "--web.listen-address", "127.0.0.1:0", "--sample.interval", "50ms"}, args...)...)
 	cmd.Env = append(os.Environ(), "GRAYFAIL_EXPORTER_MAIN=1")
 	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
-	e := &exporter{t: t, log: &logBuffer{}}
+	e := &exporter{t: t, log: &testkit.Buffer{}}
 	cmd.Stderr = e.log
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)

@@ -1,11 +1,9 @@
 package testkit
 
 import (
-	"bytes"
 	"net"
 	"os/exec"
 	"runtime"
-	"sync"
 	"syscall"
 	"testing"
 	"time"
@@ -28,7 +26,7 @@ type Daemon struct {
 	Exited <-chan struct{}
 
 	cmd *exec.Cmd
-	out *lockedBuffer
+	out *Buffer
 }
 
 // Start starts a program that runs until the test ends. Its output is shown if
@@ -36,7 +34,7 @@ type Daemon struct {
 func Start(t testing.TB, name string, args ...string) *Daemon {
 	t.Helper()
 	exited := make(chan struct{})
-	d := &Daemon{cmd: exec.Command(name, args...), out: &lockedBuffer{}, Exited: exited}
+	d := &Daemon{cmd: exec.Command(name, args...), out: &Buffer{}, Exited: exited}
 	d.cmd.Stdout, d.cmd.Stderr = d.out, d.out
 	d.cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
 
@@ -80,21 +78,4 @@ func (d *Daemon) Stop() {
 		_ = syscall.Kill(-d.PID(), syscall.SIGKILL)
 		<-d.Exited
 	}
-}
-
-type lockedBuffer struct {
-	mu  sync.Mutex
-	buf bytes.Buffer
-}
-
-func (b *lockedBuffer) Write(p []byte) (int, error) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.buf.Write(p)
-}
-
-func (b *lockedBuffer) String() string {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.buf.String()
 }
