@@ -19,7 +19,7 @@ type fingerprint struct {
 // one is taken for what ran last.
 func (d *Detector) printOf(s *series, r *event.Request, learnable bool) uint8 {
 	if r.Fingerprint == "" {
-		return s.print
+		return s.fingerprint
 	}
 	oldest := 0
 	for i := range s.prints {
@@ -27,7 +27,7 @@ func (d *Detector) printOf(s *series, r *event.Request, learnable bool) uint8 {
 		if p.name == r.Fingerprint {
 			p.usedNS = max(p.usedNS, r.EndNS)
 			if learnable {
-				s.print = uint8(i)
+				s.fingerprint = uint8(i)
 			}
 			return uint8(i)
 		}
@@ -37,14 +37,14 @@ func (d *Detector) printOf(s *series, r *event.Request, learnable bool) uint8 {
 	}
 	switch {
 	case !learnable:
-		return s.print
+		return s.fingerprint
 	case len(s.prints) == 0:
 		// What was learned before the source began to name what runs is taken
 		// to be of this one.
 	case len(s.prints) < maxPrints:
 		oldest = len(s.prints)
 	default:
-		d.freeStrata(s, func(st *stratum) bool { return st.key.print == uint8(oldest) })
+		d.freeStrata(s, func(st *stratum) bool { return st.key.fingerprint == uint8(oldest) })
 	}
 	if oldest == len(s.prints) {
 		s.prints = append(s.prints, fingerprint{})
@@ -52,8 +52,8 @@ func (d *Detector) printOf(s *series, r *event.Request, learnable bool) uint8 {
 		s.replaced = true
 	}
 	s.prints[oldest] = fingerprint{r.Fingerprint, r.EndNS}
-	s.print = uint8(oldest)
-	return s.print
+	s.fingerprint = uint8(oldest)
+	return s.fingerprint
 }
 
 // countAdoption notes a new regime at one concurrency.
@@ -73,20 +73,20 @@ func (s *series) adoptions(concurrency uint8) uint64 {
 
 // printName is the fingerprint of what ran last; "" where none is named.
 func (s *series) printName() string {
-	if int(s.print) >= len(s.prints) {
+	if int(s.fingerprint) >= len(s.prints) {
 		return ""
 	}
-	return s.prints[s.print].name
+	return s.prints[s.fingerprint].name
 }
 
 // isNewRegime says that a stratum to be made begins a regime: fingerprints came
 // before it, and its own has nothing at this concurrency yet.
 func (s *series) isNewRegime(k stratumKey) bool {
-	if len(s.prints) < 2 && !s.replaced || k.print == 0 && !s.replaced {
+	if len(s.prints) < 2 && !s.replaced || k.fingerprint == 0 && !s.replaced {
 		return false
 	}
 	for _, st := range s.strata {
-		if st.key.print == k.print && st.key.concurrency == k.concurrency {
+		if st.key.fingerprint == k.fingerprint && st.key.concurrency == k.concurrency {
 			return false
 		}
 	}

@@ -47,7 +47,7 @@ func (d *Detector) judgePhase(s *series, v *phaseView, r *event.Request, inFligh
 	key.guessed = r.LowConfidence
 	former := s.former(r)
 	if s != nil {
-		key.print = d.printOf(s, r, v.judgeable() && r.Outcome == event.OutcomeOK)
+		key.fingerprint = d.printOf(s, r, v.judgeable() && r.Outcome == event.OutcomeOK)
 		s.expire(r.EndNS, &d.cfg)
 		if !former {
 			basis, baseline = s.basis(key, &d.cfg)

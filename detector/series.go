@@ -23,11 +23,11 @@ type series struct {
 	// learnedNS are the ends of the last LookBack samples learned.
 	learnedNS []int64
 	scores    scoreRing
-	// prints are the fingerprints seen, print is the place of the newest.
+	// prints are the fingerprints seen, fingerprint is the place of the newest.
 	// replaced: one of them has made room for another.
-	prints   []fingerprint
-	print    uint8
-	replaced bool
+	prints      []fingerprint
+	fingerprint uint8
+	replaced    bool
 	// adoptedNS is when the last regime was adopted by a call: what began
 	// before it belongs to none.
 	adoptedNS int64
@@ -177,7 +177,7 @@ func (s *series) release(c *Config) {
 func (s *series) busiest() []*stratum {
 	var out []*stratum
 	for _, st := range s.strata {
-		if st.key != st.key.parent() || st.key.print != s.print {
+		if st.key != st.key.parent() || st.key.fingerprint != s.fingerprint {
 			continue
 		}
 		i := slices.IndexFunc(out, func(o *stratum) bool { return o.key.concurrency == st.key.concurrency })

@@ -164,9 +164,9 @@ func (d *Detector) restoreSeries(r *stateReader, s *series, places []*leg, room 
 	for range n {
 		s.prints = append(s.prints, fingerprint{r.text(), r.time()})
 	}
-	s.print, s.replaced = r.byte(), r.bool()
-	if int(s.print) >= max(1, len(s.prints)) {
-		r.fail("fingerprint %d of %d", s.print, len(s.prints))
+	s.fingerprint, s.replaced = r.byte(), r.bool()
+	if int(s.fingerprint) >= max(1, len(s.prints)) {
+		r.fail("fingerprint %d of %d", s.fingerprint, len(s.prints))
 		return
 	}
 	n = r.count(1)
@@ -311,9 +311,9 @@ func (r *stateReader) episode() event.Episode {
 
 func (d *Detector) restoreStratum(r *stateReader, places []*leg) *stratum {
 	st := &stratum{window: window{max: d.cfg.Window}}
-	st.key = stratumKey{concurrency: r.byte(), context: r.byte(), output: r.byte(), print: r.byte(), guessed: r.bool()}
-	if st.key.print >= maxPrints {
-		r.fail("fingerprint %d", st.key.print)
+	st.key = stratumKey{concurrency: r.byte(), context: r.byte(), output: r.byte(), fingerprint: r.byte(), guessed: r.bool()}
+	if st.key.fingerprint >= maxPrints {
+		r.fail("fingerprint %d", st.key.fingerprint)
 	}
 	st.anchor, st.above, st.lowest = r.f64(), r.small(), r.f64()
 	st.known, st.requests, st.usedNS = r.bool(), r.uint(), r.time()

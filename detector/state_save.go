@@ -115,7 +115,7 @@ func (w *stateWriter) series(s *series, places map[*leg]int) {
 		w.text(p.name)
 		w.int(p.usedNS)
 	}
-	w.byte(s.print)
+	w.byte(s.fingerprint)
 	w.bool(s.replaced)
 	w.count(len(s.adopted))
 	for _, n := range s.adopted {
@@ -218,7 +218,7 @@ func (w *stateWriter) stratum(s *stratum, places map[*leg]int) {
 	w.byte(s.key.concurrency)
 	w.byte(s.key.context)
 	w.byte(s.key.output)
-	w.byte(s.key.print)
+	w.byte(s.key.fingerprint)
 	w.bool(s.key.guessed)
 	w.f64(s.anchor)
 	w.count(s.above)

@@ -15,8 +15,8 @@ import (
 // eight at 0.23 of the single rate by design.
 type stratumKey struct {
 	concurrency, context, output uint8
-	// print is the engine's fingerprint, by its place in series.prints.
-	print uint8
+	// fingerprint is the engine's fingerprint, by its place in series.prints.
+	fingerprint uint8
 	// guessed: token counts guessed from chunks and counted ones are two
 	// populations. An engine that puts several tokens into a chunk would look
 	// slow wherever it is counted by chunks.

@@ -1,6 +1,7 @@
 package replay
 
 import (
+	"errors"
 	"fmt"
 	"io"
 	"math"
@@ -65,7 +66,7 @@ func (r *reader) fetch() bool {
 		return false
 	}
 	rec, err := r.scanner.next()
-	if err == io.EOF {
+	if errors.Is(err, io.EOF) {
 		r.eof = true
 		return false
 	}

@@ -1,6 +1,7 @@
 package testkit
 
 import (
+	"errors"
 	"io"
 	"net"
 	"net/http"
@@ -24,7 +25,12 @@ func HalfHeader(t testing.TB, s *http.Server) {
 	}
 	ended := make(chan error, 1)
 	go func() { ended <- s.Serve(l) }()
-	t.Cleanup(func() { _ = s.Close(); <-ended })
+	t.Cleanup(func() {
+		_ = s.Close()
+		if err := <-ended; !errors.Is(err, http.ErrServerClosed) {
+			t.Error(err)
+		}
+	})
 
 	slow, err := net.Dial("tcp", l.Addr().String())
 	if err != nil {

@@ -14,8 +14,6 @@ type place struct {
 	port   int
 }
 
-func (p place) known() bool { return p.device != "" }
-
 func (p place) compare(q place) int {
 	return cmp.Or(cmp.Compare(p.device, q.device), cmp.Compare(p.port, q.port))
 }

@@ -136,10 +136,9 @@ type step struct {
 }
 
 type world struct {
-	judge  *Judge
-	table  *legs.Table
-	expect map[string]string // worker -> expectation
-	last   event.RDMA
+	judge *Judge
+	table *legs.Table
+	last  event.RDMA
 }
 
 func newWorld(opts Options, expect map[string]string) *world {

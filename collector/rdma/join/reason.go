@@ -53,7 +53,7 @@ func (j *Judge) reason(s *legs.SocketFacts, at place, sinceNS int64) string {
 		return ReasonOptedOut
 	case p.NoDevices && !any:
 		return ReasonNoDeviceAccess
-	case at.port > 1 && !(pid != 0 && j.pairs.has(pid, at.device, at.port)):
+	case at.port > 1 && (pid == 0 || !j.pairs.has(pid, at.device, at.port)):
 		return ReasonPortNotProbed
 	case p.Limited && p.PinnedBytes+connectionBytes > p.MemlockBytes:
 		return ReasonMemlock

@@ -202,7 +202,7 @@ func TestErrors(t *testing.T) {
 					t.Errorf("%s: %#v", op, err)
 				}
 				for _, kind := range kinds {
-					if got, want := errors.Is(err, kind), kind == tt.want; got != want {
+					if got, want := errors.Is(err, kind), errors.Is(tt.want, kind); got != want {
 						t.Errorf("%s: %v: is %v: %t", op, err, kind, got)
 					}
 				}
