@@ -65,7 +65,7 @@ deb: ARCHES := $(shell go env GOARCH)
 deb: dist ## the same for this machine's architecture only
 
 .PHONY: lint
-lint: ## golangci-lint with .golangci.yml (its first build takes minutes)
+lint: ## golangci-lint with .golangci.yml (its first build takes two minutes)
 	$(TOOL) golangci-lint run ./...
 
 .PHONY: vulncheck

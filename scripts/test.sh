@@ -64,6 +64,7 @@ fi
 part format 10 format
 part build 240 make build
 part vet 120 vet
+part lint 240 make lint
 part generate-check 90 scripts/generate-check.sh
 part tests 420 pure_tests
 part live-tests 480 live_tests
