@@ -8,7 +8,6 @@ import (
 	"net"
 	"net/http"
 	"strings"
-	"sync"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -27,13 +26,7 @@ type wire struct {
 // wired starts an upstream that answers each request with the next of wires.
 func wired(t testing.TB, wires <-chan wire) string {
 	t.Helper()
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	var all sync.WaitGroup
-	serve := func(conn net.Conn) {
-		defer conn.Close()
+	return testkit.Accept(t, func(conn net.Conn) {
 		in := bufio.NewReader(conn)
 		for {
 			r, err := http.ReadRequest(in)
@@ -51,21 +44,7 @@ func wired(t testing.TB, wires <-chan wire) string {
 				return
 			}
 		}
-	}
-	all.Go(func() {
-		for {
-			conn, err := listener.Accept()
-			if err != nil {
-				return
-			}
-			all.Go(func() { serve(conn) })
-		}
 	})
-	t.Cleanup(func() {
-		listener.Close()
-		all.Wait()
-	})
-	return listener.Addr().String()
 }
 
 // TestCorpus: every engine's answers come through as they are, in one write

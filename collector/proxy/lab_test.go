@@ -15,6 +15,7 @@ import (
 	"go.uber.org/goleak"
 
 	"grayfail/event"
+	"grayfail/internal/testkit"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -105,33 +106,14 @@ func serve(t testing.TB, handler http.HandlerFunc, change func(*Config, *Hooks))
 // answer do the rest.
 func raw(t testing.TB, answer func(net.Conn, *http.Request)) string {
 	t.Helper()
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	var all sync.WaitGroup
-	all.Go(func() {
-		for {
-			conn, err := listener.Accept()
-			if err != nil {
-				return
-			}
-			all.Go(func() {
-				defer conn.Close()
-				r, err := http.ReadRequest(bufio.NewReader(conn))
-				if err != nil {
-					return
-				}
-				_, _ = io.Copy(io.Discard, r.Body)
-				answer(conn, r)
-			})
+	return testkit.Accept(t, func(conn net.Conn) {
+		r, err := http.ReadRequest(bufio.NewReader(conn))
+		if err != nil {
+			return
 		}
+		_, _ = io.Copy(io.Discard, r.Body)
+		answer(conn, r)
 	})
-	t.Cleanup(func() {
-		listener.Close()
-		all.Wait()
-	})
-	return listener.Addr().String()
 }
 
 // emitted waits for the next record.
