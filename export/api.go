@@ -6,6 +6,7 @@ import (
 	"sync/atomic"
 
 	"grayfail/event"
+	"grayfail/export/board"
 )
 
 // rememberedRows bounds what /api/v1/requests remembers.
@@ -16,14 +17,26 @@ const rememberedRows = 2048
 type API struct {
 	rows     ring
 	snapshot atomic.Pointer[event.Snapshot]
+	board    *board.Board
 }
 
-// NewAPI returns an API that knows nothing yet: every list is empty.
-func NewAPI() *API {
+// NewAPI returns an API that knows nothing yet: every list is empty. reason
+// gives a leg's reason in words, for the page; nil leaves it as it is.
+func NewAPI(reason func(*event.Leg) string) *API {
+	if reason == nil {
+		reason = func(l *event.Leg) string { return l.Reason }
+	}
 	a := &API{rows: ring{max: rememberedRows}}
 	a.snapshot.Store(&event.Snapshot{})
+	a.board = board.New(func() *board.Page {
+		return boardPage(a.snapshot.Load(), a.rows.newest(rememberedRows, func(*event.Row) bool { return true }), reason)
+	})
 	return a
 }
+
+// Close ends the streams that keep open pages current: a server that shuts
+// down would wait for them.
+func (a *API) Close() { a.board.Close() }
 
 // AddRow remembers a row; beyond the bound the oldest is dropped.
 func (a *API) AddRow(r event.Row) { a.rows.add(r) }
@@ -32,6 +45,7 @@ func (a *API) AddRow(r event.Row) { a.rows.add(r) }
 func (a *API) Publish(s *event.Snapshot) {
 	if s != nil {
 		a.snapshot.Store(s)
+		a.board.Changed()
 	}
 }
 
@@ -39,7 +53,7 @@ func (a *API) Publish(s *event.Snapshot) {
 // JSON, errors too: {"error": "..."}. POST /api/v1/requests belongs to the push
 // handler: its pattern names the method, so mux prefers it to ours.
 func (a *API) Register(mux *http.ServeMux) {
-	mux.Handle("/{$}", readOnly(a.landing))
+	a.board.Register(mux, func(get http.HandlerFunc) http.Handler { return readOnly(get) })
 	mux.Handle("/api/v1/legs", readOnly(a.legs))
 	mux.Handle("/api/v1/requests", readOnly(a.requests, http.MethodPost))
 	mux.Handle("/api/v1/episodes", readOnly(a.episodes))

@@ -22,7 +22,7 @@ import (
 func TestHundredScrapesWhilePublishing(t *testing.T) {
 	defer goleak.VerifyNone(t)
 	m, reg := newMetrics(t, Options{MaxLegs: 8})
-	api, log := NewAPI(), NewLog(zerolog.New(io.Discard))
+	api, log := NewAPI(nil), NewLog(zerolog.New(io.Discard))
 	mux := http.NewServeMux()
 	api.Register(mux)
 	mux.Handle("GET /metrics", Handler(reg, zerolog.Nop()))

@@ -88,7 +88,7 @@ func newServer(f serveFlags, log zerolog.Logger) (*server, error) {
 	s.probes = probes
 	s.status.loaded(problems, probes.Available(), probes.SendHook() != "")
 	s.pipe = &pipeline{
-		probes: probes, legs: table, metrics: metrics, log: export.NewLog(log), api: export.NewAPI(),
+		probes: probes, legs: table, metrics: metrics, log: export.NewLog(log), api: export.NewAPI(reasonText),
 		rec: s.rec, status: s.status, now: time.Now, det: detector.New(detectorSettings(&cfg)),
 	}
 	if f.stateDir != "" {
