@@ -59,8 +59,9 @@ func calm(s *event.Snapshot, rows []event.Row) board.Headline {
 			moment(e.EndNS, s.TimeNS), lasts(e.EndNS, s.TimeNS), label(e.Model), boardBlame(e.Cause, e.Leg), e.Slow, e.Requests))
 		break
 	}
-	judged, slow := 0, 0
+	judged, slow, newestNS := 0, 0, int64(0)
 	for i := range rows {
+		newestNS = max(newestNS, rows[i].EndNS)
 		switch rows[i].Verdict {
 		case event.VerdictOK:
 			judged++
@@ -73,6 +74,6 @@ func calm(s *event.Snapshot, rows []event.Row) board.Headline {
 		h.Facts = append(h.Facts, "No request has come since the start.")
 		return h
 	}
-	h.Facts = append(h.Facts, fmt.Sprintf("Of the last %d verdicts %d were slow, the newest request ended %s.", judged, slow, moment(rows[0].EndNS, s.TimeNS)))
+	h.Facts = append(h.Facts, fmt.Sprintf("Of the last %d verdicts %d were slow, the newest request ended %s.", judged, slow, moment(newestNS, s.TimeNS)))
 	return h
 }

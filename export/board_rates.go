@@ -49,6 +49,9 @@ func boardModels(s *event.Snapshot, rows []event.Row) []board.Model {
 	}
 	var out []board.Model
 	for k, r := range newest {
+		if len(points[k]) == 0 && busiest[k] == nil {
+			continue // no request of it had a rate: nothing to show
+		}
 		m := board.Model{Source: label(k.source), Model: cmp.Or(label(k.model), "(no name)"), Phase: string(k.phase), Level: board.Wait, Now: "-", Baseline: "-", State: "none"}
 		if r != nil {
 			m.Now, m.Baseline = rateOrDash(r.Rate), rateOrDash(r.Baseline)

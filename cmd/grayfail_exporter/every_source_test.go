@@ -72,7 +72,7 @@ func TestEverySource(t *testing.T) {
 		"otlp unknown ok": 2,
 	})
 
-	endless := engine.open(t, t.Context(), listen, "left")
+	endless := engine.open(t.Context(), t, listen, "left")
 	defer endless.Body.Close()
 	limit, cancel := context.WithTimeout(t.Context(), 8*time.Second)
 	defer cancel()

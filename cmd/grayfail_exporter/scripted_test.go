@@ -154,7 +154,7 @@ func (e *actor) ask(t *testing.T, address string, a answer) (seen string, sent, 
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
-	response := e.open(t, ctx, address, a.model)
+	response := e.open(ctx, t, address, a.model)
 	defer response.Body.Close()
 	asked, _ := take(ctx, e.asked)
 	var all strings.Builder
@@ -182,7 +182,7 @@ func (e *actor) ask(t *testing.T, address string, a answer) (seen string, sent, 
 }
 
 // open asks for an answer and returns with its header.
-func (e *actor) open(t *testing.T, ctx context.Context, address, model string) *http.Response {
+func (e *actor) open(ctx context.Context, t *testing.T, address, model string) *http.Response {
 	t.Helper()
 	body := fmt.Sprintf(`{"model":%q,"stream":true}`, model)
 	r, err := http.NewRequestWithContext(ctx, http.MethodPost, "http://"+address+"/v1/chat/completions", strings.NewReader(body))

@@ -69,7 +69,7 @@ func (s *server) serve(ctx context.Context) error {
 	s.logs.apply(s.config().Requests.LlamaLogs)
 	s.giveUp()
 	httpServer := newHTTPServer(s.mux(), webLimits)
-	httpServer.RegisterOnShutdown(s.pipe.api.Close) // open pages would hold it up
+	httpServer.RegisterOnShutdown(s.pipe.api.Close)                                         // open pages would hold it up
 	httpServer.ErrorLog = slog.NewLogLogger(zerolog.NewSlogHandler(s.log), slog.LevelDebug) // clients cause them
 	work, stopWork := context.WithCancel(context.WithoutCancel(ctx))
 	var sampling, judging sync.WaitGroup
