@@ -105,6 +105,10 @@ eval: build ## docs/evaluation.*: the detector on generated, known faults and on
 eval-live: packages build ## docs/evaluation-live.md: faults on the real llama.cpp, as the exporter saw them live (minutes)
 	scripts/eval-live.sh $(BINARY)
 
+.PHONY: screenshots
+screenshots: packages build ## docs/screenshots/: the page at / as Chromium shows it, on a first run, healthy, lossy, fallen back, blind
+	go run ./lab/cmd/screenshots
+
 .PHONY: packages
 packages: # Debian's packages that are missing
 ifneq ($(PACKAGES),skip)

@@ -52,7 +52,7 @@ var legOrder = map[board.Level]int{board.Bad: 0, board.Warn: 1, board.Wait: 2, b
 func boardLeg(l *event.Leg, reason func(*event.Leg) string) board.Leg {
 	leg := board.Leg{
 		Level: legLevel(l), TransportLevel: legLevel(l), Name: label(l.Name), Peer: peerText(l.Peer), Netns: label(l.Netns),
-		Transport: string(cmp.Or(l.Transport, event.TransportUnknown)), Reason: clean(reason(l), maxDetailRunes),
+		Transport: string(cmp.Or(l.Transport, event.TransportUnknown)), Reason: sentence(reason(l)),
 		Connections: fmt.Sprint(l.Connections),
 	}
 	if l.Role != event.RoleClient {
@@ -98,7 +98,7 @@ func boardCollectors(p *board.Page, statuses []event.Status) {
 		}
 		for _, problem := range st.Problems {
 			p.Problems = append(p.Problems, board.Problem{
-				Collector: name, Reason: label(problem.Reason), Detail: clean(problem.Detail, maxDetailRunes), Down: down,
+				Collector: name, Reason: label(problem.Reason), Detail: sentence(problem.Detail), Down: down,
 			})
 		}
 	}

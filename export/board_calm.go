@@ -21,7 +21,7 @@ func blindHeadlines(s *event.Snapshot) []board.Headline {
 			h.Text = "Blind: collector tcp_events is down, and no leg can be named without it"
 		}
 		for _, p := range st.Problems {
-			h.Facts = append(h.Facts, fmt.Sprintf("%s: %s", label(p.Reason), clean(p.Detail, maxDetailRunes)))
+			h.Facts = append(h.Facts, fmt.Sprintf("%s: %s", label(p.Reason), sentence(p.Detail)))
 		}
 		out = append(out, h)
 	}

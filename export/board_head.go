@@ -26,10 +26,14 @@ func headlines(s *event.Snapshot, rows []event.Row, reason func(*event.Leg) stri
 	}
 	for i := range s.Legs {
 		if l := &s.Legs[i]; legLevel(l) == board.Bad && len(bad) < 2*boardHeadlines {
-			bad = append(bad, board.Headline{
-				Level: board.Bad, Text: fmt.Sprintf("Leg %s is %s", label(l.Name), l.Transport), Facts: sentences(reason(l)),
+			h := board.Headline{
+				Level: board.Bad, Text: fmt.Sprintf("Leg %s is %s", label(l.Name), l.Transport),
 				Next: "is the peer's process alive, and does its address answer? Requests that use this leg fail or hang.", Runbook: "GrayfailLegDead",
-			})
+			}
+			if why := reason(l); why != "" {
+				h.Facts = []string{sentence(why) + "."}
+			}
+			bad = append(bad, h)
 		}
 	}
 	warn = append(warn, legHeadlines(s, reason)...)
@@ -89,7 +93,7 @@ func episodeHeadline(s *event.Snapshot, e *event.Episode, rows []event.Row) boar
 		}
 	}
 	if t.detail != "" {
-		h.Facts = append(h.Facts, "Evidence: "+clean(t.detail, maxDetailRunes))
+		h.Facts = append(h.Facts, "Evidence: "+sentence(t.detail))
 	}
 	return h
 }
@@ -131,7 +135,7 @@ func legHeadlines(s *event.Snapshot, reason func(*event.Leg) string) []board.Hea
 				break
 			}
 			if why := reason(l); why != "" {
-				h.Facts = append(h.Facts, fmt.Sprintf("%s: %s.", label(l.Name), clean(why, maxDetailRunes)))
+				h.Facts = append(h.Facts, fmt.Sprintf("%s: %s.", label(l.Name), sentence(why)))
 			}
 		}
 		out = append(out, h)
@@ -149,11 +153,4 @@ func names(legs []*event.Leg) string {
 		out = append(out, label(l.Name))
 	}
 	return strings.Join(out, ", ")
-}
-
-func sentences(text string) []string {
-	if text == "" {
-		return nil
-	}
-	return []string{clean(text, maxDetailRunes)}
 }

@@ -34,7 +34,7 @@ func boardSlow(rows []event.Row, nowNS int64) []board.Request {
 		out = append(out, board.Request{
 			Time: moment(r.EndNS, nowNS), Source: label(r.Source), Model: label(r.Model), Phase: string(r.Phase), ID: label(r.ID),
 			Rate: rateText(r.Rate), Baseline: rateText(r.Baseline), Blame: boardBlame(r.Cause, r.Leg),
-			Evidence: clean(r.Detail, maxDetailRunes), HTTP: httpText(r.HTTP), Lost: seconds(r.ExcessMS / 1e3),
+			Evidence: sentence(r.Detail), HTTP: httpText(r.HTTP), Lost: seconds(r.ExcessMS / 1e3),
 			Ledger: t.shares(r.Leg),
 		})
 	}
@@ -148,7 +148,7 @@ func boardEpisode(e *event.Episode, rows []event.Row, nowNS int64) board.Episode
 	out := board.Episode{
 		Level: board.Bad, Since: moment(e.StartNS, nowNS), Until: moment(e.EndNS, nowNS), Lasts: lasts(e.StartNS, cmp.Or(e.EndNS, nowNS)),
 		Model: label(e.Model), Phase: string(e.Phase), Blame: boardBlame(e.Cause, e.Leg),
-		Slow: fmt.Sprintf("%d of %d", e.Slow, e.Requests), Evidence: clean(t.detail, maxDetailRunes), Ledger: t.shares(e.Leg),
+		Slow: fmt.Sprintf("%d of %d", e.Slow, e.Requests), Evidence: sentence(t.detail), Ledger: t.shares(e.Leg),
 	}
 	if e.EndNS != 0 {
 		out.Level = board.Wait

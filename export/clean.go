@@ -49,3 +49,7 @@ func isClean(s string, max int) bool {
 }
 
 func label(s string) string { return clean(s, maxLabelRunes) }
+
+// sentence is text of several words on one line. The lines of joined errors
+// (errors.Join) become parts of it.
+func sentence(s string) string { return clean(strings.ReplaceAll(s, "\n", "; "), maxDetailRunes) }

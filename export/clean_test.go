@@ -53,3 +53,9 @@ func FuzzClean(f *testing.F) {
 		}
 	})
 }
+
+func TestSentence(t *testing.T) {
+	if got := sentence("maps: no\nlimit: no\x1b"); got != "maps: no; limit: no\ufffd" {
+		t.Errorf("%q", got)
+	}
+}

@@ -24,5 +24,5 @@ func Handler(g prometheus.Gatherer, log zerolog.Logger) http.Handler {
 type promLog struct{ log zerolog.Logger }
 
 func (l promLog) Println(v ...any) {
-	l.log.Error().Str("error", clean(fmt.Sprint(v...), maxDetailRunes)).Msg("scrape is incomplete")
+	l.log.Error().Str("error", sentence(fmt.Sprint(v...))).Msg("scrape is incomplete")
 }

@@ -158,8 +158,8 @@ func (l *Log) Statuses(statuses []event.Status) {
 				continue
 			}
 			l.log.Warn().Str("collector", key.collector).Str("reason", key.reason).
-				Str("detail", clean(p.Detail, maxDetailRunes)).
-				Msgf("collector %s: %s: %s", key.collector, key.reason, clean(p.Detail, maxDetailRunes))
+				Str("detail", sentence(p.Detail)).
+				Msgf("collector %s: %s: %s", key.collector, key.reason, sentence(p.Detail))
 		}
 	}
 	for key := range l.problem {

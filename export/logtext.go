@@ -29,7 +29,7 @@ func slowText(r event.Row) string {
 	}
 	fmt.Fprintf(&b, " (%s", label(string(r.Cause)))
 	if r.Detail != "" {
-		fmt.Fprintf(&b, ": %s", clean(r.Detail, maxDetailRunes))
+		fmt.Fprintf(&b, ": %s", sentence(r.Detail))
 	}
 	b.WriteByte(')')
 	return b.String()
@@ -81,7 +81,7 @@ func rowFields(e *zerolog.Event, r event.Row) *zerolog.Event {
 		return e
 	}
 	e = e.Str("leg", label(r.Leg)).Str("cause", label(string(r.Cause))).
-		Str("detail", clean(r.Detail, maxDetailRunes)).
+		Str("detail", sentence(r.Detail)).
 		Float64("excess_seconds", r.ExcessMS/1e3).Float64("local_seconds", r.LocalMS/1e3)
 	if r.HTTP != nil {
 		e = e.Interface("http", r.HTTP)

@@ -88,6 +88,12 @@ func (b *Browser) Do(steps ...chromedp.Action[chromedp.Void]) error {
 	return chromedp.Do(b.ctx, steps...)
 }
 
+// Await waits until a JavaScript expression is true.
+func (b *Browser) Await(expression string) error {
+	_, err := chromedp.Run(b.ctx, chromedp.Poll[bool](expression))
+	return err
+}
+
 // Ask gives the value of a JavaScript expression.
 func Ask[T any](b *Browser, expression string) (T, error) {
 	return chromedp.Run(b.ctx, chromedp.Evaluate[T](expression))
@@ -109,5 +115,7 @@ func (b *Browser) Look(width, height int64, dark bool) error {
 	return err
 }
 
-// Picture takes the whole page, as PNG.
-func (b *Browser) Picture() ([]byte, error) { return chromedp.Run(b.ctx, chromedp.FullScreenshot(100)) }
+// Picture takes what is on the screen, as PNG.
+func (b *Browser) Picture() ([]byte, error) {
+	return chromedp.Run(b.ctx, chromedp.CaptureScreenshot())
+}
