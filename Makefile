@@ -107,7 +107,7 @@ eval-live: packages build ## docs/evaluation-live.md: faults on the real llama.c
 
 .PHONY: screenshots
 screenshots: packages build ## docs/screenshots/: the page at / as Chromium shows it, on a first run, healthy, lossy, fallen back, blind
-	go run ./lab/cmd/screenshots
+	go run ./scripts/screenshots
 
 .PHONY: packages
 packages: # Debian's packages that are missing
