@@ -49,19 +49,22 @@ func TestNamedPathInhibitsSlowRequests(t *testing.T) {
 		alert("GrayfailPathNamed", "critical", "qwen", "leg", "rpc-b", "cause", "loss"),
 		alert("GrayfailSlowRequests", "warning", "qwen", "phase", "decode"),
 		alert("GrayfailSlowRequests", "warning", "llama", "phase", "decode"),
+		// The peer's own data says more than the leg.
+		alert("GrayfailPeerDrops", "critical", "mistral", "leg", "rpc-c", "cause", "delay", "host", "c", "device", "eth0", "direction", "egress"),
+		alert("GrayfailPathNamed", "critical", "mistral", "leg", "rpc-c", "cause", "delay"),
 	})
 
 	got := map[string]bool{}
-	for want := range 2 {
+	for want := range 3 {
 		select {
 		case name := <-notified:
 			got[name] = true
 		case <-time.After(time.Minute):
-			t.Fatalf("%d notifications, want 2: %v", want, got)
+			t.Fatalf("%d notifications, want 3: %v", want, got)
 		}
 	}
-	if !got["GrayfailPathNamed/qwen"] || !got["GrayfailSlowRequests/llama"] {
-		t.Errorf("notified of %v, want the named path and the other model's slow requests", got)
+	if !got["GrayfailPathNamed/qwen"] || !got["GrayfailSlowRequests/llama"] || !got["GrayfailPeerDrops/mistral"] {
+		t.Errorf("notified of %v, want the named path, the other model's slow requests and the third's peer", got)
 	}
 
 	var inhibited []struct {
@@ -70,13 +73,16 @@ func TestNamedPathInhibitsSlowRequests(t *testing.T) {
 	}
 	testkit.Eventually(t, 30*time.Second, func() error {
 		get(t, url+"/api/v2/alerts?active=false&silenced=false&inhibited=true", &inhibited)
-		if len(inhibited) != 1 {
+		if len(inhibited) != 2 {
 			return fmt.Errorf("%d inhibited alerts", len(inhibited))
 		}
 		return nil
 	})
-	if l := inhibited[0].Labels; l["alertname"] != "GrayfailSlowRequests" || l["model"] != "qwen" || len(inhibited[0].Status.InhibitedBy) != 1 {
-		t.Errorf("inhibited: %+v", inhibited[0])
+	for _, a := range inhibited {
+		name := a.Labels["alertname"] + "/" + a.Labels["model"]
+		if name != "GrayfailSlowRequests/qwen" && name != "GrayfailPathNamed/mistral" || len(a.Status.InhibitedBy) != 1 {
+			t.Errorf("inhibited: %+v", a)
+		}
 	}
 }
 

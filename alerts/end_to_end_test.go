@@ -86,6 +86,8 @@ type live struct {
 	cluster *lab.Cluster
 	inbox   *monitor.Inbox
 	proxy   string
+	// prometheus answers queries.
+	prometheus *monitor.Monitor
 }
 
 func startCluster(t *testing.T, instance string) *live {
@@ -113,13 +115,14 @@ func exporterBinary(t *testing.T) string {
 }
 
 // monitor starts Prometheus and Alertmanager, with the rules run faster.
-func (l *live) monitor(t *testing.T, coordinator *trial.Exporter) {
+// others are exporters to scrape beside the coordinator's.
+func (l *live) monitor(t *testing.T, coordinator *trial.Exporter, others ...string) {
 	t.Helper()
-	m, err := monitor.Start(l.ctx, l.cluster, fasterRules(t))
+	m, err := monitor.Start(l.ctx, l.cluster, fasterRules(t), others...)
 	if err != nil {
 		t.Fatal(err)
 	}
-	l.inbox, l.proxy = m.Inbox, coordinator.ProxyURL()
+	l.inbox, l.proxy, l.prometheus = m.Inbox, coordinator.ProxyURL(), m
 	t.Cleanup(func() {
 		if err := m.Close(); err != nil {
 			t.Errorf("Close: %v", err)

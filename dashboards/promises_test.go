@@ -46,9 +46,10 @@ var promises = map[string]promise{
 	"fleet: RDMA hardware events by host": "--s",
 
 	// The coordinator in fallback is the only exporter, and all of it works.
-	"fleet: Who is behind which leg":  "ss-",
-	"fleet: Retransmits by host":      "ss-",
-	"fleet: Collectors down, and why": "??-", // RDMA, where the kernel has none
+	"fleet: Who is behind which leg":          "ss-",
+	"fleet: Retransmits by host":              "ss-",
+	"fleet: Named legs, as their peers count": "-s-",
+	"fleet: Collectors down, and why":         "??-", // RDMA, where the kernel has none
 
 	// Requests of a fraction of a second, looked at once a second.
 	"requests: In flight":           "??s",

@@ -61,6 +61,10 @@ func peers() []cog.Builder[dashboard.Panel] {
 		list("Who is behind which leg", "The exporter that has the address of a leg's peer. A leg that is not here has a peer without an exporter, or one whose address several hosts have.", 24,
 			q(peerAddress+` * on (job, address) group_left (host) `+hostAddresses), "",
 			"instance", "leg", "peer", "host"),
+		withRunbook(list("Named legs, as their peers count", "The other end of a leg that is named: what that host's queues dropped on the way out, and what its kernel sent again, in five minutes. Both 0: nothing was lost on the way from there. Empty: no leg is named, or its peer has no exporter.", 24,
+			q(`label_replace(source_model_leg_cause:grayfail_named_peer_drops:increase5m{@, model=~"$model", leg=~"$leg"}, "counted", "packets dropped on the way out", "", "")`+
+				` or label_replace(source_model_leg_cause:grayfail_named_peer_retransmits:increase5m{@, model=~"$model", leg=~"$leg"}, "counted", "buffers sent again", "", "")`), "in 5 minutes",
+			"instance", "model", "leg", "cause", "host", "device", "counted"), "GrayfailPeerDrops"),
 		lines("Drops on the way out, by host", "Packets that each host's own queues dropped: the largest of its queueing disciplines by device, as root and child count the same. The host behind a named leg drops: replies are lost there.", "pps", 12,
 			query{q(`max by (instance, netns, device) (rate(grayfail_qdisc_drops_total{@}[$__rate_interval]))`), "{{instance}} {{netns}} {{device}}"}),
 		lines("Retransmits by host", "Buffers that each host sent again on connections that its peers opened: its replies are lost on the way. Not narrowed down by leg, as these have the name of their peer.", "pps", 12,
