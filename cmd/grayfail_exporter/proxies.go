@@ -21,7 +21,9 @@ import (
 
 // proxySet holds the listening proxies by listen address. A reload swaps the
 // handler behind a listener that stays, so no connection is refused meanwhile
-// and streams in flight end as they began.
+// and streams in flight end as they began; so do upgraded connections
+// (websockets), which keep their upstream until either end closes them, the
+// listener is taken away, or the exporter stops.
 type proxySet struct {
 	log    zerolog.Logger
 	emit   func(event.Request)
@@ -75,7 +77,7 @@ func (s *proxySet) apply(want []proxyConfig) error {
 	for _, cfg := range want {
 		if p := next[cfg.Listen]; p.cfg != cfg {
 			p.cfg = cfg
-			p.handler.Store(s.newProxy(cfg))
+			p.handler.Store(p.handler.Load().Replace(s.parts(cfg)))
 		}
 	}
 	for addr, p := range s.running {
@@ -87,16 +89,17 @@ func (s *proxySet) apply(want []proxyConfig) error {
 	return nil
 }
 
-func (s *proxySet) newProxy(cfg proxyConfig) *proxy.Proxy {
+// parts of a proxy, for proxy.New or to replace one.
+func (s *proxySet) parts(cfg proxyConfig) (proxy.Config, proxy.Hooks) {
 	upstream, err := url.Parse(cfg.Upstream)
 	if err != nil { // checked with the configuration
 		upstream = &url.URL{Scheme: "http", Host: "invalid"}
 	}
-	return proxy.New(proxy.Config{
+	return proxy.Config{
 		Name: cfg.Name, Upstream: upstream, Timeout: time.Duration(cfg.RequestTimeout), Model: cfg.Model,
 	}, proxy.Hooks{Emit: s.emit, Stages: s.stages, Log: func(err error) {
 		s.log.Debug().Err(err).Str("proxy", cfg.Name).Msg("proxy")
-	}})
+	}}
 }
 
 func (s *proxySet) open(cfg proxyConfig) (*runningProxy, error) {
@@ -105,7 +108,7 @@ func (s *proxySet) open(cfg proxyConfig) (*runningProxy, error) {
 		return nil, fmt.Errorf("proxy %s: %w", cfg.Name, err)
 	}
 	r := &runningProxy{cfg: cfg, done: make(chan struct{})}
-	r.handler.Store(s.newProxy(cfg))
+	r.handler.Store(proxy.New(s.parts(cfg)))
 	r.server = proxy.NewServer(http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
 		r.handler.Load().ServeHTTP(w, req)
 	}))

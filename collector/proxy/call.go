@@ -23,7 +23,8 @@ type call struct {
 	observer *engine.Observer
 	id       string
 	start    time.Time
-	area     uint64 // of flight, at the start
+	upstream string // whom it shares with the other calls in flight
+	area     uint64 // of the upstream's load, at the start
 	status   int
 	ended    bool // the upstream's answer was read to its end
 	cut      bool // the upstream broke off
@@ -33,14 +34,14 @@ type call struct {
 }
 
 func (p *Proxy) begin(ctx context.Context, client *client) *call {
-	c := &call{proxy: p, ctx: ctx, client: client, id: newID(), start: p.hooks.Now()}
+	c := &call{proxy: p, ctx: ctx, client: client, id: newID(), start: p.hooks.Now(), upstream: p.config.Upstream.Host}
 	c.observer = engine.NewObserver(engine.Call{
 		ID: c.id, Source: p.config.Name, Model: p.config.Model, StartNS: c.start.UnixNano(),
 	})
 	if p.hooks.Stages != nil {
 		c.stages = &stages{now: p.hooks.Now}
 	}
-	c.area = p.flight.enter(c, c.start)
+	p.flight.enter(c, c.start)
 	return c
 }
 
@@ -82,7 +83,8 @@ func (c *call) guard(observe func()) {
 	defer func() {
 		if r := recover(); r != nil {
 			c.dead.Store(true)
-			c.proxy.health.unseen(true)
+			c.proxy.tally.partial.Add(1)
+			c.proxy.tally.panics.Add(1)
 			// The value is not logged: it may quote what was read.
 			c.proxy.hooks.Log(fmt.Errorf("proxy %s: observer panicked (%T)", c.proxy.config.Name, r))
 		}
@@ -191,7 +193,7 @@ func (a *answer) Read(p []byte) (int, error) {
 		a.call.stages.whole(a.at, time.Duration(a.call.client.blocked.Load()))
 	case a.call.client.gone(a.call.ctx) == leftNot:
 		a.call.cut = true
-		a.call.proxy.health.cut()
+		a.call.proxy.tally.errors.Add(1)
 	}
 	return n, err
 }

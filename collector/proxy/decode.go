@@ -81,7 +81,7 @@ func (d *decoder) run(coding string) {
 	}
 	if (err != nil || d.lost) && !d.call.dead.Load() {
 		d.call.observer.Abandon()
-		d.call.proxy.health.unseen(false)
+		d.call.proxy.tally.partial.Add(1)
 		if err != nil {
 			d.call.proxy.hooks.Log(fmt.Errorf("proxy %s: cannot look into an answer coded %q: %w", d.call.proxy.config.Name, coding, err))
 		}

@@ -80,8 +80,8 @@ func TestParallel(t *testing.T) {
 // TestFlight: the time-weighted number of calls over each call's life.
 func TestFlight(t *testing.T) {
 	start := time.Unix(1_796_077_175, 0)
-	f := newFlight(start)
-	f.area = ^uint64(0) - 1000 // about to wrap
+	f := newFlight()
+	f.loads[""] = &load{at: start, area: ^uint64(0) - 1000} // about to wrap
 	calls := make(map[string]*call)
 	for _, step := range []struct {
 		atMS  int
@@ -103,7 +103,7 @@ func TestFlight(t *testing.T) {
 		now := start.Add(time.Duration(step.atMS) * time.Millisecond)
 		if step.enter != "" {
 			c := &call{start: now}
-			c.area = f.enter(c, now)
+			f.enter(c, now)
 			calls[step.enter] = c
 			continue
 		}

@@ -55,12 +55,17 @@ type Proxy struct {
 	hooks     Hooks
 	reverse   *httputil.ReverseProxy
 	transport *http.Transport
-	flight    *flight
 	health    health
-	buffers   *buffers
+	*shared
 	// limit puts the time limit on a call.
 	limit func(context.Context, time.Duration, error) (context.Context, context.CancelFunc)
+}
 
+// shared is what a proxy has in common with those that it replaced.
+type shared struct {
+	flight  *flight
+	tally   tally
+	buffers *buffers
 	closing context.Context
 	close   context.CancelCauseFunc
 	calls   sync.WaitGroup // what is being passed, until it is emitted
@@ -68,6 +73,17 @@ type Proxy struct {
 
 // New makes a proxy; it opens nothing until a request comes.
 func New(config Config, hooks Hooks) *Proxy {
+	s := &shared{flight: newFlight(), buffers: newBuffers()}
+	s.closing, s.close = context.WithCancelCause(context.Background())
+	return newProxy(config, hooks, s)
+}
+
+// Replace makes a proxy for the requests to come; p goes on with those it has,
+// upgraded connections too. Both count together what is in flight and what
+// went wrong, and Shutdown of the new one ends what either passes.
+func (p *Proxy) Replace(config Config, hooks Hooks) *Proxy { return newProxy(config, hooks, p.shared) }
+
+func newProxy(config Config, hooks Hooks, s *shared) *Proxy {
 	if hooks.Now == nil {
 		hooks.Now = time.Now
 	}
@@ -77,11 +93,7 @@ func New(config Config, hooks Hooks) *Proxy {
 	if hooks.Emit == nil {
 		hooks.Emit = func(event.Request) {}
 	}
-	p := &Proxy{
-		config: config, hooks: hooks, transport: newTransport(config.TLS),
-		flight: newFlight(hooks.Now()), buffers: newBuffers(), limit: context.WithTimeoutCause,
-	}
-	p.closing, p.close = context.WithCancelCause(context.Background())
+	p := &Proxy{config: config, hooks: hooks, transport: newTransport(config.TLS), shared: s, limit: context.WithTimeoutCause}
 	p.reverse = &httputil.ReverseProxy{
 		Rewrite:        p.rewrite,
 		Transport:      traced{p.transport},

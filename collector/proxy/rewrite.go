@@ -75,7 +75,7 @@ func newTransport(config *tls.Config) *http.Transport {
 // response looks at an answer's header before it goes on.
 func (p *Proxy) response(r *http.Response) error {
 	ps := r.Request.Context().Value(passageKey{}).(*passage)
-	p.health.reached()
+	p.health.attempt(nil)
 	ps.client.like(r)
 	ps.question.overtaken(ps.protocol)
 	if ps.call != nil && r.StatusCode != http.StatusSwitchingProtocols {
@@ -91,7 +91,7 @@ func (p *Proxy) failed(w http.ResponseWriter, r *http.Request, err error) {
 	ps := r.Context().Value(passageKey{}).(*passage)
 	switch ps.client.gone(r.Context()) {
 	case leftNot:
-		p.health.unreached(err)
+		p.unreached(err)
 	case leftTimeout:
 		status, text = http.StatusGatewayTimeout, "504: the inference server did not answer within the time limit\n"
 		ps.question.overtaken(ps.protocol)

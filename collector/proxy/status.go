@@ -2,47 +2,34 @@ package proxy
 
 import (
 	"sync"
+	"sync/atomic"
 
 	"grayfail/event"
 )
 
-// health counts what went wrong; the last attempt decides the state.
+// health is what became of the last attempt to reach the upstream.
 type health struct {
-	mu      sync.Mutex
-	tried   bool
-	last    error  // nil: the upstream answered
-	errors  uint64 // upstream did not answer or broke off
-	partial uint64 // calls not seen to their end: overflow, undecodable
-	panics  uint64 // observations that panicked
+	mu    sync.Mutex
+	tried bool
+	last  error // nil: the upstream answered
 }
 
-func (h *health) reached() {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	h.tried, h.last = true, nil
+// tally counts what went wrong.
+type tally struct {
+	errors  atomic.Uint64 // upstream did not answer or broke off
+	partial atomic.Uint64 // calls not seen to their end: overflow, undecodable
+	panics  atomic.Uint64 // observations that panicked
 }
 
-func (h *health) unreached(err error) {
+func (h *health) attempt(err error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.tried, h.last = true, err
-	h.errors++
 }
 
-// cut counts an answer that the upstream broke off.
-func (h *health) cut() {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	h.errors++
-}
-
-func (h *health) unseen(panicked bool) {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	h.partial++
-	if panicked {
-		h.panics++
-	}
+func (p *Proxy) unreached(err error) {
+	p.health.attempt(err)
+	p.tally.errors.Add(1)
 }
 
 // Status says how the upstream and the observing fare: Failed while the last
@@ -52,12 +39,12 @@ func (p *Proxy) Status() event.Status {
 	h := &p.health
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	s := event.Status{Collector: "requests", Errors: h.errors, Lost: h.partial}
+	s := event.Status{Collector: "requests", Errors: p.tally.errors.Load(), Lost: p.tally.partial.Load()}
 	if !h.tried {
 		return s
 	}
 	s.Availability = event.Up
-	if h.panics > 0 {
+	if p.tally.panics.Load() > 0 {
 		s.Availability = event.Degraded
 		s.Problems = append(s.Problems, event.Problem{
 			Reason: "observer_panic",
