@@ -96,10 +96,10 @@ func (s *proxySet) parts(cfg proxyConfig) (proxy.Config, proxy.Hooks) {
 		upstream = &url.URL{Scheme: "http", Host: "invalid"}
 	}
 	return proxy.Config{
-		Name: cfg.Name, Upstream: upstream, Timeout: time.Duration(cfg.RequestTimeout), Model: cfg.Model,
-	}, proxy.Hooks{Emit: s.emit, Stages: s.stages, Log: func(err error) {
-		s.log.Debug().Err(err).Str("proxy", cfg.Name).Msg("proxy")
-	}}
+			Name: cfg.Name, Upstream: upstream, Timeout: time.Duration(cfg.RequestTimeout), Model: cfg.Model,
+		}, proxy.Hooks{Emit: s.emit, Stages: s.stages, Log: func(err error) {
+			s.log.Debug().Err(err).Str("proxy", cfg.Name).Msg("proxy")
+		}}
 }
 
 func (s *proxySet) open(cfg proxyConfig) (*runningProxy, error) {

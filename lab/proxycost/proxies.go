@@ -114,12 +114,11 @@ func (p *proxy) stop() error {
 		return err
 	}
 	select {
-	case <-p.exited:
+	case err := <-p.exited:
+		return err
 	case <-time.After(10 * time.Second):
-		_ = p.cmd.Process.Kill()
-		<-p.exited
+		return errors.Join(p.cmd.Process.Kill(), <-p.exited)
 	}
-	return nil
 }
 
 // cpu is the CPU time of all threads so far, in nanoseconds: the process's
