@@ -86,11 +86,20 @@ generate-check: ## regenerate, and fail if a committed file changes
 fuzz-short: ## every fuzz target for FUZZTIME each
 	@exec scripts/fuzz-short.sh $(FUZZTIME)
 
+# BENCH=report: docs/cost.md, measured anew beside node_exporter and the real
+# llama.cpp (root; half an hour). ONLY=qdisc,scrape,...: those parts of it.
+BENCH    ?=
+ONLY     ?=
 .PHONY: bench
-bench: ## every benchmark COUNT times (6) into bin/bench.txt, by benchstat (PKG=./... BASE=old.txt)
+ifeq ($(BENCH),report)
+bench: packages build ## every benchmark COUNT times (6) into bin/bench.txt, by benchstat (PKG=./... BASE=old.txt); BENCH=report: docs/cost.md
+	ONLY='$(ONLY)' COUNT='$(COUNT)' BENCHSTAT="$$($(TOOL) -n benchstat)" scripts/cost.sh $(BINARY)
+else
+bench:
 	@mkdir -p bin
 	go test -run '^$$' -bench . -benchmem -count $(COUNT) -p 1 $(PKG) | tee bin/bench.txt
 	$(TOOL) benchstat $(BASE) bin/bench.txt
+endif
 
 # EVAL=full: many seeds and a year without faults, into bin/. EVAL=thresholds:
 # what other thresholds would do. CHECK=1: fail if docs/evaluation.* change.

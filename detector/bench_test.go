@@ -56,7 +56,7 @@ func BenchmarkRequest(b *testing.B) {
 // folded into sums. ns/exchange is the contract's figure.
 func BenchmarkExchange(b *testing.B) {
 	for _, per := range []int{50, 200, 1000} {
-		b.Run(fmt.Sprintf("%d a request", per), func(b *testing.B) {
+		b.Run(fmt.Sprintf("exchanges=%d", per), func(b *testing.B) {
 			d, now := steady(b, per)
 			b.ReportAllocs()
 			i := 0
@@ -72,34 +72,74 @@ func BenchmarkExchange(b *testing.B) {
 	}
 }
 
-// 256 legs that are all busy.
-func BenchmarkManyLegs(b *testing.B) {
-	d := New(DefaultConfig())
-	now := int64(1_800_000_000e9)
-	names := make([]string, 256)
-	for i := range names {
-		names[i] = fmt.Sprintf("leg-%03d", i)
+// Legs that are all busy: 100 exchanges a second each, in turns of 100 ms.
+func BenchmarkLegs(b *testing.B) {
+	for _, legs := range []int{16, 64, 256} {
+		b.Run(fmt.Sprintf("legs=%d", legs), func(b *testing.B) {
+			d := New(DefaultConfig())
+			now := int64(1_800_000_000e9)
+			names := make([]string, legs)
+			for i := range names {
+				names[i] = fmt.Sprintf("leg-%03d", i)
+			}
+			exchanges := 10 * legs
+			turn := func() {
+				now += 100e6
+				for k := range exchanges {
+					d.Exchange(event.Exchange{
+						Leg: names[k%legs], SendNS: now - 100e6 + int64(k)*int64(99e6)/int64(exchanges), Duration: 30e6 / 10, FirstByte: 20e3, Ack: 10e3,
+						RequestBytes: 4096, ReplyBytes: 1024, Flow: event.Flow{Socket: uint64(1 + k%legs)},
+					})
+				}
+				d.Request(event.Request{ID: "r", Source: "main", Model: "m", StartNS: now - 100e6, FirstTokenNS: now - 99e6, EndNS: now, GeneratedTokens: 32, DecodeRate: 323, Outcome: event.OutcomeOK, Concurrency: 1})
+				d.Advance(now)
+			}
+			for range 100 {
+				turn()
+			}
+			b.ReportAllocs()
+			i := 0
+			for ; b.Loop(); i++ {
+				turn()
+			}
+			b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(i)/float64(exchanges), "ns/exchange")
+		})
 	}
-	turn := func() {
-		now += 100e6
-		for k := range 2560 {
-			d.Exchange(event.Exchange{
-				Leg: names[k%256], SendNS: now - 100e6 + int64(k)*39e3, Duration: 30e6 / 10, FirstByte: 20e3, Ack: 10e3,
-				RequestBytes: 4096, ReplyBytes: 1024, Flow: event.Flow{Socket: uint64(1 + k%256)},
-			})
+}
+
+// One request of each model or stratum, and what a snapshot wants to know of
+// them all.
+func BenchmarkStrata(b *testing.B) {
+	round := func(b *testing.B, models, strata int) {
+		d := New(DefaultConfig())
+		now := int64(1_800_000_000e9)
+		turn := func() {
+			for m := range models {
+				for s := range strata {
+					now += 1e8
+					d.Request(event.Request{
+						ID: "r", Source: "main", Model: fmt.Sprint("m", m), StartNS: now - 1e8, FirstTokenNS: now - 99e6, EndNS: now,
+						GeneratedTokens: 32, PromptTokens: 100, DecodeRate: 323, PrefillRate: 900, Outcome: event.OutcomeOK, Concurrency: float64(int(1) << s),
+					})
+				}
+			}
+			d.Advance(now)
+			d.Baselines()
 		}
-		d.Request(event.Request{ID: "r", Source: "main", Model: "m", StartNS: now - 100e6, FirstTokenNS: now - 99e6, EndNS: now, GeneratedTokens: 32, DecodeRate: 323, Outcome: event.OutcomeOK, Concurrency: 1})
-		d.Advance(now)
+		for range 20 {
+			turn()
+		}
+		b.ReportAllocs()
+		for b.Loop() {
+			turn()
+		}
 	}
-	for range 100 {
-		turn()
+	for _, n := range []int{4, 16, 64} {
+		b.Run(fmt.Sprintf("models=%d", n), func(b *testing.B) { round(b, n, 1) })
 	}
-	b.ReportAllocs()
-	i := 0
-	for ; b.Loop(); i++ {
-		turn()
+	for _, n := range []int{1, 2, 4, 8} {
+		b.Run(fmt.Sprintf("strata=%d", 16*n), func(b *testing.B) { round(b, 16, n) })
 	}
-	b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(i)/2560, "ns/exchange")
 }
 
 // 60,000 records that come newest first, as one long push does.

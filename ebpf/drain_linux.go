@@ -11,8 +11,8 @@ import (
 // cost 7.6% of an engine's token rate, a look every 100 ms nothing measurable.
 var past = time.Unix(1, 0)
 
-// Drain appends the events since the last call. Call it every 100 ms: the
-// ring holds DefaultRingBytes, about 6,000 exchanges. At most one ring's worth
+// Drain appends the events since the last call. Call it every 100 ms, and
+// sooner where RingExchanges would come in that time. At most one ring's worth
 // is taken in a call, so a flood cannot keep it busy. Malformed events are
 // counted and left out. Not being available is not an error.
 func (p *Probes) Drain(into *Events) error {
@@ -36,6 +36,9 @@ func (p *Probes) Drain(into *Events) error {
 	}
 	return nil
 }
+
+// RingExchanges is how many exchanges a ring of DefaultRingBytes holds.
+const RingExchanges = DefaultRingBytes / (ringHeader + exchangeEvent)
 
 // ringHeader is the space of a record's header, BPF_RINGBUF_HDR_SZ.
 const ringHeader = 8

@@ -9,6 +9,7 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/rs/zerolog"
@@ -102,19 +103,44 @@ func BenchmarkPublish(b *testing.B) {
 	}
 }
 
-func BenchmarkScrapeThousandQdiscs(b *testing.B) {
-	reg := prometheus.NewRegistry() // as in production: not pedantic
-	m, err := New(Options{Registerer: reg})
-	if err != nil {
-		b.Fatal(err)
+// BenchmarkScrape is a whole scrape, each of a new snapshot.
+func BenchmarkScrape(b *testing.B) {
+	scrape := func(b *testing.B, s *event.Snapshot, o Options, legs int) {
+		o.Registerer = prometheus.NewRegistry() // as in production: not pedantic
+		m, err := New(o)
+		if err != nil {
+			b.Fatal(err)
+		}
+		for i := range legs {
+			m.Exchange(&event.Exchange{Leg: s.Legs[i].Name, Duration: time.Millisecond, Ack: time.Microsecond})
+		}
+		h := Handler(o.Registerer.(prometheus.Gatherer), zerolog.Nop())
+		b.ReportAllocs()
+		for b.Loop() {
+			m.Publish(s) // every scrape sees a new snapshot and builds it
+			h.ServeHTTP(nowhere{}, httptest.NewRequest(http.MethodGet, "/metrics", nil))
+		}
 	}
-	s := largeSnapshot(0, 1000)
-	h := Handler(reg, zerolog.Nop())
-	b.ReportAllocs()
-	for b.Loop() {
-		m.Publish(s) // every scrape sees a new snapshot and builds it
-		h.ServeHTTP(nowhere{}, httptest.NewRequest(http.MethodGet, "/metrics", nil))
+	for _, n := range []int{10, 100, 1000, 5000} {
+		b.Run(fmt.Sprintf("qdiscs=%d", n), func(b *testing.B) { scrape(b, largeSnapshot(0, n), Options{}, 0) })
 	}
+	for _, n := range []int{16, 64, 256} {
+		b.Run(fmt.Sprintf("legs=%d", n), func(b *testing.B) { scrape(b, largeSnapshot(n, 0), Options{}, n) })
+	}
+	for _, n := range []int{16, 64, 256} {
+		b.Run(fmt.Sprintf("strata=%d", n), func(b *testing.B) { scrape(b, strataSnapshot(n), Options{Strata: true}, 0) })
+	}
+}
+
+// strataSnapshot has n baselines, eight to a model.
+func strataSnapshot(n int) *event.Snapshot {
+	s := &event.Snapshot{TimeNS: startNS}
+	for i := range n {
+		s.Baselines = append(s.Baselines, event.Baseline{
+			Source: "main", Model: fmt.Sprint("m", i/8), Phase: event.PhaseDecode, Concurrency: fmt.Sprint(i % 8), Rate: 40, Samples: 30, State: event.BaselineReady,
+		})
+	}
+	return s
 }
 
 func BenchmarkCollectThousandQdiscs(b *testing.B) {

@@ -160,6 +160,9 @@ func (c *Cluster) join(ctx context.Context, l Link) error {
 const engineStart = 90 * time.Second
 
 func (c *Cluster) startEngine(ctx context.Context) error {
+	if c.Engine == EngineNone {
+		return nil
+	}
 	var e engine = &llama{}
 	if c.Engine == EngineStandin {
 		e = &standinEngine{shape: c.Standin}

@@ -19,6 +19,9 @@ const (
 	// time one can choose. Only for tests that need exact expected values, or on
 	// the user's word; it is never chosen silently.
 	EngineStandin EngineKind = "standin"
+	// EngineNone leaves the namespaces and links without an engine: room for
+	// programs whose costs are compared.
+	EngineNone EngineKind = "none"
 )
 
 // EngineFromEnv reads ENGINE: unset means the real one.

@@ -16,6 +16,9 @@ const (
 	// drainInterval: waking user space for each event cost 7.6% of the token
 	// rate, reading every 100 ms costs nothing that could be measured.
 	drainInterval = 100 * time.Millisecond
+	// hurriedInterval is the least, for rates at which the ring would be full
+	// before drainInterval has passed: from 62,000 exchanges a second.
+	hurriedInterval = 10 * time.Millisecond
 	// openInterval is how often exchanges that have not ended are looked at.
 	openInterval = 500 * time.Millisecond
 	// flushInterval is how much of a recording a kill can cost.
@@ -42,6 +45,7 @@ type pipeline struct {
 	dropped uint64
 
 	events    ebpf.Events
+	taken     int // out of the ring by the last drain
 	lastTurn  time.Time
 	lastOpen  time.Time
 	lastFlush time.Time
@@ -62,8 +66,9 @@ func (p *pipeline) submitRequest(r event.Request) { p.submit(&r) }
 
 // run turns until ctx ends; then it judges what still waits.
 func (p *pipeline) run(ctx context.Context) {
-	tick := time.NewTicker(drainInterval)
-	defer tick.Stop()
+	next := time.NewTimer(drainInterval)
+	defer next.Stop()
+	last := time.Now()
 	for {
 		select {
 		case <-ctx.Done():
@@ -74,16 +79,32 @@ func (p *pipeline) run(ctx context.Context) {
 			p.publish(out)
 			p.rec.flush()
 			return
-		case <-tick.C:
+		case <-next.C:
 			p.turn(p.now())
+			next.Reset(pace(p.taken, time.Since(last)))
+			last = time.Now()
 		}
 	}
+}
+
+// pace is the time until the next turn: at the rate of the last one, taken in
+// the time since the one before, a quarter of the ring may fill meanwhile.
+func pace(taken int, since time.Duration) time.Duration {
+	if taken == 0 {
+		return drainInterval
+	}
+	return min(drainInterval, max(hurriedInterval, since*(ebpf.RingExchanges/4)/time.Duration(taken)))
 }
 
 // turn takes everything that arrived since the last one, events first: a
 // request is judged by what the kernel saw up to its end.
 func (p *pipeline) turn(now time.Time) {
 	p.drain(now)
+	p.take(now)
+}
+
+// take hands what was drained and queued to everybody who wants it.
+func (p *pipeline) take(now time.Time) {
 	p.mu.Lock()
 	queue := p.queue
 	p.queue = nil
@@ -169,6 +190,7 @@ func (p *pipeline) drain(now time.Time) {
 	}
 	started := time.Now()
 	err := p.probes.Drain(&p.events)
+	p.taken = len(p.events.Exchanges) + len(p.events.Retransmits) + len(p.events.Connections)
 	if err == nil && now.Sub(p.lastOpen) >= openInterval {
 		p.lastOpen = now
 		err = p.probes.Open(&p.events)

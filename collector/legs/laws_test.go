@@ -126,17 +126,26 @@ func BenchmarkName(b *testing.B) {
 	}
 }
 
-func BenchmarkUpdate256(b *testing.B) {
-	table := New(Config{Ports: []uint16{50052}})
-	var list []sock
-	for i := range 1000 {
-		list = append(list, sock{cookie: uint64(i + 1), peer: fmt.Sprintf("10.0.%d.%d:50052", i%256/16, i%16), acked: uint64(i)})
+// BenchmarkUpdate takes in one reading: four sockets a leg, or n of one leg.
+func BenchmarkUpdate(b *testing.B) {
+	update := func(b *testing.B, n, legs int) {
+		table := New(Config{Ports: []uint16{50052}})
+		var list []sock
+		for i := range n {
+			list = append(list, sock{cookie: uint64(i + 1), peer: fmt.Sprintf("10.0.%d.%d:50052", i%legs/16, i%16), acked: uint64(i)})
+		}
+		reading := sockets(list...)
+		b.ReportAllocs()
+		now := seconds(0)
+		for b.Loop() {
+			now += 1e9
+			table.Update(now, reading, []NetnsInfo{ownNet})
+		}
 	}
-	reading := sockets(list...)
-	b.ReportAllocs()
-	now := seconds(0)
-	for b.Loop() {
-		now += 1e9
-		table.Update(now, reading, []NetnsInfo{ownNet})
+	for _, n := range []int{16, 64, 256} {
+		b.Run(fmt.Sprintf("legs=%d", n), func(b *testing.B) { update(b, 4*n, n) })
+	}
+	for _, n := range []int{100, 1000, 10_000} {
+		b.Run(fmt.Sprintf("sockets=%d", n), func(b *testing.B) { update(b, n, 16) })
 	}
 }

@@ -3,6 +3,7 @@ package qdisc
 import (
 	"encoding/binary"
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -284,20 +285,23 @@ func FuzzParse(f *testing.F) {
 	})
 }
 
-// BenchmarkParse1000 reads the dump of 1,000 qdiscs.
-func BenchmarkParse1000(b *testing.B) {
+func BenchmarkParse(b *testing.B) {
 	real := testkit.ReadDump(b, filepath.Join(fixtures, "a-qdisc.bin"))
-	msgs := make([]netlink.Message, 1000)
-	for i := range msgs {
-		msgs[i] = real[i%len(real)]
-		msgs[i].Data = append([]byte(nil), msgs[i].Data...)
-		binary.NativeEndian.PutUint32(msgs[i].Data[4:], uint32(i))
-	}
-	b.ReportAllocs()
-	for b.Loop() {
-		entries, err := Parse(msgs)
-		if err != nil || len(entries) != 1000 {
-			b.Fatal(len(entries), err)
+	for _, n := range []int{10, 100, 1000, 5000} {
+		msgs := make([]netlink.Message, n)
+		for i := range msgs {
+			msgs[i] = real[i%len(real)]
+			msgs[i].Data = append([]byte(nil), msgs[i].Data...)
+			binary.NativeEndian.PutUint32(msgs[i].Data[4:], uint32(i))
 		}
+		b.Run(fmt.Sprintf("qdiscs=%d", n), func(b *testing.B) {
+			b.ReportAllocs()
+			for b.Loop() {
+				entries, err := Parse(msgs)
+				if err != nil || len(entries) != n {
+					b.Fatal(len(entries), err)
+				}
+			}
+		})
 	}
 }

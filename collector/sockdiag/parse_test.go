@@ -3,6 +3,7 @@ package sockdiag
 import (
 	"encoding/binary"
 	"errors"
+	"fmt"
 	"net/netip"
 	"path/filepath"
 	"strings"
@@ -271,17 +272,20 @@ func FuzzParse(f *testing.F) {
 	})
 }
 
-// BenchmarkParse1000 reads the dump of 1,000 sockets.
-func BenchmarkParse1000(b *testing.B) {
-	var msgs []netlink.Message
+func BenchmarkParse(b *testing.B) {
 	real := testkit.ReadDump(b, filepath.Join(fixtures, "coordinator-inet6.bin"))
-	for i := range 1000 {
-		msgs = append(msgs, real[i%len(real)])
-	}
-	b.ReportAllocs()
-	for b.Loop() {
-		if sockets, err := Parse(msgs); err != nil || len(sockets) != 1000 {
-			b.Fatal(len(sockets), err)
+	for _, n := range []int{100, 1000, 10_000} {
+		var msgs []netlink.Message
+		for i := range n {
+			msgs = append(msgs, real[i%len(real)])
 		}
+		b.Run(fmt.Sprintf("sockets=%d", n), func(b *testing.B) {
+			b.ReportAllocs()
+			for b.Loop() {
+				if sockets, err := Parse(msgs); err != nil || len(sockets) != n {
+					b.Fatal(len(sockets), err)
+				}
+			}
+		})
 	}
 }

@@ -3,6 +3,7 @@ package nldev
 import (
 	"encoding/binary"
 	"errors"
+	"fmt"
 	"strings"
 	"testing"
 	"unicode/utf8"
@@ -74,13 +75,17 @@ func TestParseManyQueuePairs(t *testing.T) {
 }
 
 // 10,000 queue pairs are to take less than 50 ms.
-func BenchmarkParseQueuePairs10000(b *testing.B) {
-	msgs := many(b, 10_000)
-	b.ReportAllocs()
-	for b.Loop() {
-		if pairs, err := ParseQueuePairs(msgs); err != nil || len(pairs) != 10_000 {
-			b.Fatal(len(pairs), err)
-		}
+func BenchmarkParseQueuePairs(b *testing.B) {
+	for _, n := range []int{100, 1000, 10_000} {
+		msgs := many(b, n)
+		b.Run(fmt.Sprintf("queue_pairs=%d", n), func(b *testing.B) {
+			b.ReportAllocs()
+			for b.Loop() {
+				if pairs, err := ParseQueuePairs(msgs); err != nil || len(pairs) != n {
+					b.Fatal(len(pairs), err)
+				}
+			}
+		})
 	}
 }
 

@@ -6,32 +6,33 @@ import (
 
 	"gonum.org/v1/plot/plotter"
 	"gonum.org/v1/plot/vg"
-	"gonum.org/v1/plot/vg/draw"
+	vgdraw "gonum.org/v1/plot/vg/draw"
 
 	"grayfail/lab/campaign/report"
+	"grayfail/lab/draw"
 )
 
 // ecdf draws for each condition which part of its requests was at or below each
 // value.
-func ecdf(res *report.Results) (drawing, error) {
+func ecdf(res *report.Results) (draw.Drawing, error) {
 	p := canvas(res, heading(res, "empirical distribution"))
-	var legend []entry
+	var legend []draw.Entry
 	for i, s := range res.Series {
 		if len(s.Points) == 0 {
 			continue
 		}
 		steps, err := plotter.NewLine(distribution(s))
 		if err != nil {
-			return drawing{}, err
+			return draw.Drawing{}, err
 		}
 		steps.StepStyle = plotter.PostStep
-		steps.LineStyle = draw.LineStyle{Color: colorOf(i), Width: 1.6, Dashes: dashes[i%len(dashes)]}
+		steps.LineStyle = vgdraw.LineStyle{Color: draw.Color(i), Width: 1.6, Dashes: draw.Dashes(i)}
 		p.Add(steps)
-		legend = append(legend, entry{fmt.Sprintf("%s (n = %d)", label(s.Condition), len(s.Points)), steps})
+		legend = append(legend, draw.Entry{Name: fmt.Sprintf("%s (n = %d)", label(s.Condition), len(s.Points)), Draw: steps})
 	}
 	p.Y.Label.Text = "part of the requests at or below"
 	p.X.Min, p.X.Max, p.Y.Min, p.Y.Max = 0, end(res), 0, 1
-	return drawing{p, legend, 10 * vg.Centimeter}, nil
+	return draw.Drawing{Plot: p, Legend: legend, Height: 10 * vg.Centimeter}, nil
 }
 
 // distribution are the corners of the steps.

@@ -4,6 +4,7 @@ import (
 	"errors"
 
 	"grayfail/lab/campaign/report"
+	"grayfail/lab/draw"
 )
 
 // File is one drawing.
@@ -14,7 +15,7 @@ type File struct {
 
 var kinds = [...]struct {
 	name string
-	draw func(*report.Results) (drawing, error)
+	draw func(*report.Results) (draw.Drawing, error)
 }{{"strip", strip}, {"ecdf", ecdf}}
 
 // ErrNothing is returned where no run has a figure that could be drawn.
@@ -44,11 +45,11 @@ func Draw(res *report.Results) ([]File, error) {
 		if err != nil {
 			return nil, err
 		}
-		svg, err := on.svg()
+		svg, err := on.SVG()
 		if err != nil {
 			return nil, err
 		}
-		png, err := on.png()
+		png, err := on.PNG()
 		if err != nil {
 			return nil, err
 		}

@@ -20,6 +20,7 @@ import (
 
 	"grayfail/event"
 	"grayfail/lab/campaign/report"
+	"grayfail/lab/draw"
 )
 
 var update = flag.Bool("update", false, "rewrite the expected files")
@@ -168,8 +169,8 @@ func TestPNG(t *testing.T) {
 			t.Errorf("%s: %d of %d points are white", name, white, size.X*size.Y)
 		}
 		for i := range 2 {
-			if seen[palette[i]] < 50 {
-				t.Errorf("%s: %d points of %v", name, seen[palette[i]], palette[i])
+			if seen[draw.Color(i)] < 50 {
+				t.Errorf("%s: %d points of %v", name, seen[draw.Color(i)], draw.Color(i))
 			}
 		}
 	}
@@ -178,7 +179,7 @@ func TestPNG(t *testing.T) {
 func TestEachConditionLooksDifferent(t *testing.T) {
 	seen := make(map[string]int)
 	for i := range MaxConditions {
-		look := fmt.Sprint(colorOf(i), dashes[i%len(dashes)])
+		look := fmt.Sprint(draw.Color(i), draw.Dashes(i))
 		if before, ok := seen[look]; ok {
 			t.Errorf("conditions %d and %d look the same", before, i)
 		}
@@ -209,7 +210,7 @@ func TestNothingAndTooMuch(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			svg, err := d.svg()
+			svg, err := d.SVG()
 			if err != nil {
 				t.Fatal(err)
 			}

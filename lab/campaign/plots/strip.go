@@ -7,19 +7,20 @@ import (
 	"gonum.org/v1/plot"
 	"gonum.org/v1/plot/plotter"
 	"gonum.org/v1/plot/vg"
-	"gonum.org/v1/plot/vg/draw"
+	vgdraw "gonum.org/v1/plot/vg/draw"
 
 	"grayfail/lab/campaign/report"
+	"grayfail/lab/draw"
 )
 
 // strip draws every request as a point in the row of its condition, the first
 // on top: a ring, or a filled triangle where the request was slow. A bar is the
 // median.
-func strip(res *report.Results) (drawing, error) {
+func strip(res *report.Results) (draw.Drawing, error) {
 	p := canvas(res, heading(res, "every request, bar: median"))
 	rows := len(res.Series)
 	ticks := make([]plot.Tick, rows)
-	fast, slow := draw.GlyphStyle{Shape: draw.RingGlyph{}, Radius: 2.2}, draw.GlyphStyle{Shape: draw.PyramidGlyph{}, Radius: 2.8}
+	fast, slow := vgdraw.GlyphStyle{Shape: vgdraw.RingGlyph{}, Radius: 2.2}, vgdraw.GlyphStyle{Shape: vgdraw.PyramidGlyph{}, Radius: 2.8}
 	for i, s := range res.Series {
 		y := float64(rows - 1 - i)
 		ticks[i] = plot.Tick{Value: y, Label: label(s.Condition) + "\n" + tally(res.Table[i])}
@@ -31,14 +32,14 @@ func strip(res *report.Results) (drawing, error) {
 			}
 			points[k] = append(points[k], plotter.XY{X: point.Value, Y: y + spread(j)})
 		}
-		for k, glyph := range []draw.GlyphStyle{fast, slow} {
-			glyph.Color = faded(colorOf(i))
+		for k, glyph := range []vgdraw.GlyphStyle{fast, slow} {
+			glyph.Color = faded(draw.Color(i))
 			if len(points[k]) == 0 {
 				continue
 			}
 			drawn, err := plotter.NewScatter(points[k])
 			if err != nil {
-				return drawing{}, err
+				return draw.Drawing{}, err
 			}
 			drawn.GlyphStyle = glyph
 			p.Add(drawn)
@@ -49,16 +50,16 @@ func strip(res *report.Results) (drawing, error) {
 		}
 		bar, err := plotter.NewLine(plotter.XYs{{X: *median, Y: y - 0.38}, {X: *median, Y: y + 0.38}})
 		if err != nil {
-			return drawing{}, err
+			return draw.Drawing{}, err
 		}
-		bar.Color, bar.Width = colorOf(i), 2
+		bar.Color, bar.Width = draw.Color(i), 2
 		p.Add(bar)
 	}
 	p.Y.Tick.Marker = plot.ConstantTicks(ticks)
 	p.Y.Min, p.Y.Max = -0.6, float64(rows)-0.4
 	p.X.Min, p.X.Max = 0, end(res)
-	fast.Color, slow.Color = colorOf(0), colorOf(0)
-	return drawing{p, []entry{{"a request", thumbnail(fast)}, {"a slow request", thumbnail(slow)}}, 2.5*vg.Centimeter + vg.Length(rows)*1.5*vg.Centimeter}, nil
+	fast.Color, slow.Color = draw.Color(0), draw.Color(0)
+	return draw.Drawing{Plot: p, Legend: []draw.Entry{{Name: "a request", Draw: thumbnail(fast)}, {Name: "a slow request", Draw: thumbnail(slow)}}, Height: 2.5*vg.Centimeter + vg.Length(rows)*1.5*vg.Centimeter}, nil
 }
 
 // tally of a condition; what has no figure is not drawn, and said.
@@ -70,9 +71,9 @@ func tally(l report.Line) string {
 	return s
 }
 
-type thumbnail draw.GlyphStyle
+type thumbnail vgdraw.GlyphStyle
 
-func (t thumbnail) Thumbnail(c *draw.Canvas) { c.DrawGlyph(draw.GlyphStyle(t), c.Center()) }
+func (t thumbnail) Thumbnail(c *vgdraw.Canvas) { c.DrawGlyph(vgdraw.GlyphStyle(t), c.Center()) }
 
 // spread moves the j-th point off the middle of its row, so that equal values
 // stay apart: the golden ratio's multiples fill a range evenly without chance.

@@ -11,7 +11,6 @@ import (
 	"os"
 	"os/signal"
 	"syscall"
-	"time"
 
 	"github.com/alecthomas/kingpin/v2"
 	"github.com/cilium/ebpf"
@@ -64,8 +63,13 @@ func measure(ctx context.Context, binary string, pairs, requests int, out io.Wri
 			return a.Err
 		}
 	}
-	var programs costs
-	o := trial.Overhead{Pairs: pairs, Requests: requests, Exporter: trial.ExporterOptions{Binary: binary}, Watch: programs.add}
+	floor, err := trial.AttachFloor()
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, floor.Close()) }()
+	var programs trial.BPFCosts
+	o := trial.Overhead{Pairs: pairs, Requests: requests, Exporter: trial.ExporterOptions{Binary: binary}, Watch: programs.Add}
 	all, err := o.Run(ctx, c, func(i int, p trial.Pair) {
 		fmt.Fprintf(out, "pair %2d: %.1f tok/s with, %.1f without (%+.1f%%)\n", i, p.With, p.Without, 100*(p.With/p.Without-1))
 	})
@@ -74,42 +78,7 @@ func measure(ctx context.Context, binary string, pairs, requests int, out io.Wri
 		fmt.Fprintf(out, "%s, %d pairs: with - without %+.2f%%, standard error %.2f%% (95%%: %+.2f%% to %+.2f%%)\n",
 			c.EngineVersion, len(all), 100*mean, 100*se, 100*(mean-1.96*se), 100*(mean+1.96*se))
 	}
-	programs.write(out)
-	return err
-}
-
-// costs sums up the BPF programs over the halves with exporter.
-type costs struct {
-	wall     time.Duration
-	names    []string
-	programs map[string]trial.BPFProgram
-}
-
-func (c *costs) add(e *trial.Exporter, took time.Duration) error {
-	found, err := trial.BPFPrograms(e.PID())
-	if err != nil {
-		return err
-	}
-	if c.programs == nil {
-		c.programs = map[string]trial.BPFProgram{}
-	}
-	c.wall += took
-	for _, p := range found {
-		sum, known := c.programs[p.Name]
-		if !known {
-			c.names = append(c.names, p.Name)
-		}
-		c.programs[p.Name] = trial.BPFProgram{Name: p.Name, Runs: sum.Runs + p.Runs, RunTime: sum.RunTime + p.RunTime}
-	}
-	return nil
-}
-
-func (c *costs) write(out io.Writer) {
-	total := time.Duration(0)
-	for _, name := range c.names {
-		p := c.programs[name]
-		total += p.RunTime
-		fmt.Fprintf(out, "BPF %-18s %9d runs, %4d ns each, %.3f%% of wall time\n", p.Name, p.Runs, p.PerRun().Nanoseconds(), 100*p.RunTime.Seconds()/c.wall.Seconds())
-	}
-	fmt.Fprintf(out, "BPF together: %.3f%% of %.1f s of wall time while requests ran\n", 100*total.Seconds()/c.wall.Seconds(), c.wall.Seconds())
+	empty, unread := floor.Program()
+	programs.Write(out, empty)
+	return errors.Join(err, unread)
 }
