@@ -2,8 +2,8 @@
 # Measures what the exporter costs (lab/cmd/cost) and writes docs/cost.md with
 # its plots and docs/bench.txt. Needs root. Both node_exporters it compares with
 # are put into bin/cost and nowhere else: no package is installed for it.
-# ONLY=SECTION,... measures those sections only (bench is one), COUNT is the
-# benchmarks' repetitions, ROUNDS and PAIRS are lab/cmd/cost's.
+# ONLY=SECTION,... measures those sections only (bench is one), COUNT and
+# BENCHTIME are the benchmarks', ROUNDS and PAIRS are lab/cmd/cost's.
 # usage: cost.sh EXPORTER
 set -euo pipefail
 cd "$(dirname "$0")/.."
@@ -28,7 +28,7 @@ for section in ${only//,/ }; do
 	case $section in
 	bench)
 		# One package at a time: they would compete for the cores.
-		go test -run '^$' -bench . -benchmem -count "${COUNT:-6}" -p 1 ./... >bin/bench.txt
+		go test -run '^$' -bench . -benchmem -count "${COUNT:-6}" -benchtime "${BENCHTIME:-1s}" -p 1 ./... >bin/bench.txt
 		"${BENCHSTAT:-benchstat}" bin/bench.txt >docs/bench.txt
 		flags+=(--bench=bin/bench.txt)
 		;;

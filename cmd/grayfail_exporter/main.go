@@ -20,5 +20,5 @@ func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
 	context.AfterFunc(ctx, stop) // a second signal ends the program at once
-	os.Exit(program{rights{drop: privilege.Drop}}.run(ctx, os.Args[1:], os.Stdout, os.Stderr))
+	os.Exit(program{rights{drop: privilege.Drop}, boundGarbage}.run(ctx, os.Args[1:], os.Stdout, os.Stderr))
 }

@@ -17,7 +17,7 @@ const (
 	// rate, reading every 100 ms costs nothing that could be measured.
 	drainInterval = 100 * time.Millisecond
 	// hurriedInterval is the least, for rates at which the ring would be full
-	// before drainInterval has passed: from 62,000 exchanges a second.
+	// before drainInterval has passed: it holds 62,000 exchanges a second.
 	hurriedInterval = 10 * time.Millisecond
 	// openInterval is how often exchanges that have not ended are looked at.
 	openInterval = 500 * time.Millisecond
@@ -88,12 +88,13 @@ func (p *pipeline) run(ctx context.Context) {
 }
 
 // pace is the time until the next turn: at the rate of the last one, taken in
-// the time since the one before, a quarter of the ring may fill meanwhile.
+// the time since the one before, an eighth of the ring may fill meanwhile: on
+// cores that are busy a turn comes late.
 func pace(taken int, since time.Duration) time.Duration {
 	if taken == 0 {
 		return drainInterval
 	}
-	return min(drainInterval, max(hurriedInterval, since*(ebpf.RingExchanges/4)/time.Duration(taken)))
+	return min(drainInterval, max(hurriedInterval, since*(ebpf.RingExchanges/8)/time.Duration(taken)))
 }
 
 // turn takes everything that arrived since the last one, events first: a

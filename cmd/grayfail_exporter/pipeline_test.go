@@ -20,7 +20,7 @@ import (
 // with 1,000 exchanges a second each) the ring is never more than half full,
 // from whatever turn on; below what it holds in a usual turn nothing hurries.
 func TestPaceKeepsRoomInTheRing(t *testing.T) {
-	for _, perSecond := range []int{0, 1, 100, 10_000, 60_000, 72_000, 100_000, 256_000} {
+	for _, perSecond := range []int{0, 1, 100, 5000, 10_000, 60_000, 72_000, 100_000, 256_000} {
 		since := drainInterval
 		for turn := range 20 {
 			taken := min(ebpf.RingExchanges, int(since.Seconds()*float64(perSecond)))
@@ -28,7 +28,7 @@ func TestPaceKeepsRoomInTheRing(t *testing.T) {
 			if expected := next.Seconds() * float64(perSecond); turn > 0 && expected > ebpf.RingExchanges/2 {
 				t.Errorf("%d a second, turn %d: %v until the next, %.0f of %d", perSecond, turn, next, expected, ebpf.RingExchanges)
 			}
-			if next < hurriedInterval || next > drainInterval || perSecond <= 10_000 && next != drainInterval {
+			if next < hurriedInterval || next > drainInterval || perSecond <= 5000 && next != drainInterval {
 				t.Errorf("%d a second: %v until the next", perSecond, next)
 			}
 			since = next

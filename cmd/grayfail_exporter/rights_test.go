@@ -191,7 +191,7 @@ func TestFailedDropIsSaid(t *testing.T) {
 	refuse := func(...cap.Value) (privilege.Result, error) {
 		return privilege.Result{Dropped: []string{"net_admin"}}, fmt.Errorf("capset: %w", os.ErrPermission)
 	}
-	e := startProgram(t, program{rights{drop: refuse}})
+	e := startProgram(t, program{rights: rights{drop: refuse}})
 	if n := strings.Count(e.log.String(), `"level":"error","error":"capset: permission denied","wanted_to_keep":[],"wanted_to_drop":["net_admin"]`); n != 1 {
 		t.Errorf("said %d times, want once:\n%s", n, e.log)
 	}

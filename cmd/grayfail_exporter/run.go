@@ -36,7 +36,11 @@ type serveFlags struct {
 }
 
 // program is what main gives to the commands beside arguments.
-type program struct{ rights rights }
+type program struct {
+	rights rights
+	// tune, where set, is called once by a command that stays.
+	tune func()
+}
 
 // run is the whole program: it returns the exit code and touches no global.
 func (p program) run(ctx context.Context, args []string, stdout, stderr io.Writer) int {

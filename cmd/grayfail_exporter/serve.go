@@ -24,6 +24,9 @@ import (
 // start. Collectors that cannot run never stop it: they say why and the rest
 // works.
 func (p program) serveCommand(ctx context.Context, f serveFlags, stderr io.Writer) int {
+	if p.tune != nil {
+		p.tune()
+	}
 	log := newLogger(f, stderr)
 	s, err := newServer(f, log)
 	if err != nil {

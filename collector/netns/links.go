@@ -48,6 +48,31 @@ func Links(conn *netlink.Conn) (map[int]string, error) {
 	return names, err
 }
 
+// LinkName asks for the name of one interface of the socket's namespace
+// (SIOCGIFNAME, net/core/dev_ioctl.c): a hundredth of what the interface takes
+// in a list, whose message has some forty attributes. The error is unix.ENODEV
+// where there is no such interface; any other says that this way is closed, and
+// Links is left.
+func LinkName(conn *netlink.Conn, index int) (string, error) {
+	raw, err := conn.SyscallConn()
+	if err != nil {
+		return "", err
+	}
+	request, err := unix.NewIfreq("")
+	if err != nil {
+		return "", err
+	}
+	request.SetUint32(uint32(index)) // ifr_ifindex
+	var failed error
+	if err := raw.Control(func(fd uintptr) { failed = unix.IoctlIfreq(int(fd), unix.SIOCGIFNAME, request) }); err != nil {
+		return "", err
+	}
+	if failed != nil {
+		return "", failed
+	}
+	return strings.ToValidUTF8(request.Name(), "_"), nil
+}
+
 // ParseLinks reads the interface names of an RTM_GETLINK dump, by index. A
 // message that cannot be read is left out and named in the error.
 func ParseLinks(msgs []netlink.Message) (map[int]string, error) {

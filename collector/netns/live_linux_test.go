@@ -305,3 +305,39 @@ func TestDumpClosed(t *testing.T) {
 		t.Errorf("Dump on a closed connection gave %d messages", len(msgs))
 	}
 }
+
+// TestLinkName: each name of the list is what the single question says, in the
+// socket's namespace and not in ours; none is there for an index beyond them.
+func TestLinkName(t *testing.T) {
+	name := testkit.Netns(t, "gf-netns-name")
+	testkit.Run(t, "ip", "-n", name, "link", "add", "gfname0", "type", "veth", "peer", "name", "gfname1")
+	ns, err := ByName(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	c, err := Dial(unix.NETLINK_ROUTE, ns)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	all, err := Links(c)
+	if err != nil || len(all) < 3 {
+		t.Fatalf("%v, %v", all, err)
+	}
+	last := 0
+	for index, want := range all {
+		if got, err := LinkName(c, index); err != nil || got != want {
+			t.Errorf("interface %d: %q, %v, want %q", index, got, err, want)
+		}
+		last = max(last, index)
+	}
+	testkit.Run(t, "ip", "-n", name, "link", "set", "gfname1", "name", "gfother")
+	for index, was := range all {
+		if got, err := LinkName(c, index); was == "gfname1" && (err != nil || got != "gfother") {
+			t.Errorf("renamed: %q, %v", got, err)
+		}
+	}
+	if _, err := LinkName(c, last+1000); !errors.Is(err, unix.ENODEV) {
+		t.Errorf("no such interface: %v", err)
+	}
+}

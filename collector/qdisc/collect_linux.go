@@ -13,10 +13,6 @@ import (
 	"grayfail/event"
 )
 
-// maxVanished bounds the single look-ups of interfaces that a dump names and
-// the list of links does not.
-const maxVanished = 16
-
 // Options of a Collector. The zero value is ready to use.
 type Options struct {
 	// dial opens rtnetlink in a namespace; tests put a fake socket here.
@@ -83,28 +79,22 @@ func (c *Collector) collect(nowNS int64, ns netns.Namespace) ([]event.Qdisc, err
 	}
 	entries, dumpErr := dumpQdiscs(conn)
 	// Names come after the qdiscs: an interface that is new meanwhile has one.
-	names, linkErr := netns.Links(conn)
+	names := linkNames{conn: conn, known: make(map[int]string)}
 	out := make([]event.Qdisc, 0, len(entries))
-	lookups := 0
 	for i := range entries {
 		e := &entries[i]
-		name, known := names[e.Ifindex]
-		if !known && linkErr == nil && lookups < maxVanished {
-			lookups++
-			var gone bool
-			if name, gone = lookup(conn, e.Ifindex); gone {
-				continue // the interface vanished after its qdiscs were listed
-			}
-			names[e.Ifindex], known = name, name != ""
+		name, gone := names.of(e.Ifindex)
+		if gone {
+			continue // the interface vanished after its qdiscs were listed
 		}
-		if !known || name == "" {
+		if name == "" {
 			name = "if" + strconv.Itoa(e.Ifindex)
 		}
 		q := e.Qdisc
 		q.TimeNS, q.Netns, q.Device = nowNS, ns.Name, name
 		out = append(out, q)
 	}
-	err = errors.Join(dumpErr, linkErr)
+	err = errors.Join(dumpErr, names.err)
 	c.conns.Put(ns, conn, err)
 	return out, err
 }
@@ -129,24 +119,6 @@ func dumpQdiscs(conn *netlink.Conn) ([]Entry, error) {
 		err = fmt.Errorf("RTM_GETQDISC: %w", err)
 	}
 	return entries, err
-}
-
-// lookup asks for one interface. gone is true when the kernel knows none with
-// that index; name is "" when it cannot be told.
-func lookup(conn *netlink.Conn, index int) (name string, gone bool) {
-	req, err := netns.LinkRequest(index)
-	if err != nil {
-		return "", false
-	}
-	msgs, err := conn.Execute(req)
-	if err != nil {
-		return "", errors.Is(err, unix.ENODEV)
-	}
-	names, err := netns.ParseLinks(msgs)
-	if err != nil {
-		return "", false
-	}
-	return names[index], false
 }
 
 // qdiscRequest is struct tcmsg for all interfaces.

@@ -67,19 +67,19 @@ func qdiscShape(ctx context.Context, o Options, s *cost.Section, shape shape) er
 	return nil
 }
 
-// halfOfTheOther holds our reading against the fastest other one.
+// halfOfTheOther holds our reading against every other one.
 func halfOfTheOther(shape string, results []qdiscResult) cost.Target {
-	our, best := results[0].reading, results[1].reading
-	for _, r := range results[2:] {
-		best = min(best, r.reading)
+	our := results[0].reading
+	t := cost.Target{What: "reading 1,000 qdiscs " + shape, Aim: "at most half of node_exporter's time", Met: true}
+	var got []string
+	for _, r := range results[1:] {
+		ratio := our.Seconds() / r.reading.Seconds()
+		t.Met = t.Met && ratio <= 0.5
+		got = append(got, fmt.Sprintf("%.2g of %s's", ratio, r.name))
 	}
-	ratio := our.Seconds() / best.Seconds()
-	t := cost.Target{
-		What: "reading 1,000 qdiscs " + shape, Aim: "at most half of node_exporter's time", Met: ratio <= 0.5,
-		Got: fmt.Sprintf("%.2f of the faster one's (%s against %s)", ratio, ms(our), ms(best)),
-	}
+	t.Got = fmt.Sprintf("%s; ours: %s", strings.Join(got, ", "), ms(our))
 	if !t.Met {
-		t.Why = "most of it is the kernel's own dump, which both wait for"
+		t.Why = "the newest node_exporter no longer asks for each device by itself; of our time nearly half is the kernel's own dump, which both wait for (`BenchmarkCollect1000`), and we show every qdisc where it shows the roots"
 	}
 	return t
 }
