@@ -65,7 +65,7 @@ func Start(ctx context.Context, o Options) (_ *Cluster, err error) {
 			err = errors.Join(err, c.Close())
 		}
 	}()
-	c.http = c.client()
+	c.http = c.NewClient()
 	if err := c.clean(); err != nil {
 		return nil, fmt.Errorf("clean up after an earlier run: %w", err)
 	}
@@ -305,8 +305,9 @@ func (c *Cluster) Close() error {
 	return c.closeErr
 }
 
-// client speaks HTTP from inside the coordinator's namespace.
-func (c *Cluster) client() *http.Client {
+// NewClient speaks HTTP from inside the coordinator's namespace, over
+// connections of its own.
+func (c *Cluster) NewClient() *http.Client {
 	return &http.Client{Transport: &http.Transport{
 		DialContext: func(ctx context.Context, network, addr string) (net.Conn, error) {
 			return c.Coordinator.Dial(ctx, network, addr)
