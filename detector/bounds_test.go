@@ -196,3 +196,36 @@ func TestRequestFromTheFuture(t *testing.T) {
 		t.Errorf("%d rows, %+v", len(out.Rows), d.Stats())
 	}
 }
+
+// The newest closed episodes are kept, and an episode of a thousand requests
+// lists the first of them and counts the rest.
+func TestEpisodesAreBounded(t *testing.T) {
+	d := New(DefaultConfig())
+	for i := range int64(maxPastEpisodes + 50) {
+		d.remember(event.Episode{StartNS: i, EndNS: i + 1})
+	}
+	if len(d.past) != maxPastEpisodes || d.past[0].StartNS != 50 || d.past[maxPastEpisodes-1].StartNS != maxPastEpisodes+49 {
+		t.Errorf("%d episodes, from %d to %d", len(d.past), d.past[0].StartNS, d.past[len(d.past)-1].StartNS)
+	}
+	feed := func(i int, rate float64) {
+		end := int64(1_800_000_000e9) + int64(i)*1e9
+		d.Request(event.Request{
+			ID: fmt.Sprint(i), Source: "s", Model: "m", StartNS: end - 9e8, FirstTokenNS: end - 8e8, EndNS: end,
+			GeneratedTokens: 32, DecodeRate: rate, Outcome: event.OutcomeOK, Concurrency: 1,
+		})
+		d.Advance(end)
+	}
+	const fast, slow = 100, maxEpisodeIDs + 100
+	for i := range fast {
+		feed(i, 40)
+	}
+	for i := range slow {
+		feed(fast+i, 4)
+	}
+	d.Flush()
+	all := d.Episodes()
+	open := all[len(all)-1]
+	if len(open.RequestIDs) != maxEpisodeIDs || open.Slow != slow {
+		t.Errorf("%d ids of %d slow requests, want %d of %d", len(open.RequestIDs), open.Slow, maxEpisodeIDs, slow)
+	}
+}

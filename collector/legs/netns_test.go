@@ -114,3 +114,15 @@ func TestHostAddresses(t *testing.T) {
 		t.Error(diff)
 	}
 }
+
+func TestHostAddressesAreBounded(t *testing.T) {
+	many := NetnsInfo{Inode: ownInode, Devices: map[netip.Addr]string{}}
+	for i := range maxAddresses + 44 {
+		many.Devices[netip.AddrFrom4([4]byte{10, 0, byte(i >> 8), byte(i)})] = "eth0"
+	}
+	table := New(Config{Ports: []uint16{50052}})
+	table.Update(seconds(0), nil, []NetnsInfo{many})
+	if n := len(table.HostAddresses()); n != maxAddresses {
+		t.Errorf("%d addresses, want %d", n, maxAddresses)
+	}
+}

@@ -7,7 +7,6 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
-	"strings"
 	"testing"
 	"testing/fstest"
 	"time"
@@ -29,6 +28,8 @@ type kernel struct {
 	asked   map[nldev.Op]int
 	dials   int
 	refused error // of dial
+	// copies of each message in the answer to a list; 0 means one.
+	copies map[nldev.Op]int
 }
 
 func newKernel(t *testing.T, dirs map[uint32]string) *kernel {
@@ -77,9 +78,15 @@ func (k *kernel) answer(reqs []netlink.Message) ([]netlink.Message, error) {
 	}
 	var msgs []netlink.Message
 	read := func(device uint32, file string) {
-		for _, m := range split(k.t, filepath.Join("nldev/testdata", k.dirs[device], file)) {
-			m.Header.Sequence, m.Header.PID = req.Header.Sequence, req.Header.PID
-			msgs = append(msgs, m)
+		list := split(k.t, filepath.Join("nldev/testdata", k.dirs[device], file))
+		for range max(1, k.copies[op]) {
+			for _, m := range list {
+				m.Header.Sequence, m.Header.PID = req.Header.Sequence, req.Header.PID
+				if len(msgs) >= len(list) {
+					m.Data = renumbered(m.Data, uint32(len(msgs))<<8)
+				}
+				msgs = append(msgs, m)
+			}
 		}
 	}
 	if k.errnos[op] != 0 && (device == twoIndex || device == 0) {
@@ -145,14 +152,6 @@ func testCollector(t *testing.T, k *kernel, opts Options) *Collector {
 	c := New(opts)
 	t.Cleanup(func() { _ = c.Close() })
 	return c
-}
-
-func reasons(problems []event.Problem) string {
-	var all []string
-	for _, p := range problems {
-		all = append(all, p.Reason)
-	}
-	return strings.Join(all, " ")
 }
 
 func mustCollect(t *testing.T, c *Collector, now time.Duration, want string) event.RDMA {

@@ -5,6 +5,7 @@ import (
 	"net/netip"
 	"os"
 	"reflect"
+	"strings"
 	"testing"
 	"testing/fstest"
 
@@ -162,4 +163,12 @@ func FuzzFiles(f *testing.F) {
 		}
 		port.counters()
 	})
+}
+
+func reasons(problems []event.Problem) string {
+	var all []string
+	for _, p := range problems {
+		all = append(all, p.Reason)
+	}
+	return strings.Join(all, " ")
 }

@@ -28,7 +28,7 @@ func TestPagesNameTestsThatExist(t *testing.T) {
 			there[m[1]] = true
 		}
 	}
-	for _, page := range []string{"docs/faults.md", "docs/threat-model.md"} {
+	for _, page := range []string{"docs/faults.md", "docs/threat-model.md", "docs/limits.md"} {
 		text, err := os.ReadFile(filepath.Join(root(t), page))
 		if err != nil {
 			t.Fatal(err)
