@@ -138,7 +138,7 @@ func series(title string, all []Series) (draw.Drawing, error) {
 		p.Add(line)
 		legend = append(legend, draw.Entry{Name: s.Name, Draw: line})
 	}
-	p.Y.Min, p.Y.Max = 0, p.Y.Max*1.05
+	p.X.Min, p.Y.Min, p.Y.Max = 0, 0, p.Y.Max*1.05
 	return draw.Drawing{Plot: p, Legend: legend, Height: 6 * vg.Centimeter}, nil
 }
 
