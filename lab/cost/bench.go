@@ -27,6 +27,15 @@ func (b *benchmark) median(unit string) (float64, bool) {
 	return (v[(len(v)-1)/2] + v[len(v)/2]) / 2, true
 }
 
+// least of a unit: what else runs on the machine only adds. Growth is judged by
+// it, since work of others that came and went would tilt a curve.
+func (b *benchmark) least(unit string) (float64, bool) {
+	if len(b.values[unit]) == 0 {
+		return 0, false
+	}
+	return slices.Min(b.values[unit]), true
+}
+
 // nanoseconds of a unit ns/WHAT, which benchfmt reads as seconds.
 func (b *benchmark) nanoseconds(what string) (float64, bool) {
 	v, ok := b.median("sec/" + what)
@@ -84,7 +93,7 @@ func benchCurves(all []*benchmark) (curves []Curve) {
 	index := map[string]int{}
 	for _, b := range all {
 		parts := sizeOf.FindAllStringSubmatchIndex(b.name, -1)
-		seconds, measured := b.median("sec/op")
+		seconds, measured := b.least("sec/op")
 		if len(parts) == 0 || !measured {
 			continue
 		}
@@ -117,7 +126,7 @@ func hooks(all []*benchmark) (Table, []Target) {
 		Title:  "BPF: one run of a hook, ns",
 		Header: []string{"traffic, send hook", "send", "receive", "an empty program", "send, above it", "receive, above it"},
 	}
-	worst := map[string]float64{}
+	var worst [3]hookWorst // send, receive, unwatched
 	for _, b := range all {
 		traffic, ok := strings.CutPrefix(b.name, "Cost/")
 		send, sent := b.nanoseconds("send")
@@ -130,27 +139,43 @@ func hooks(all []*benchmark) (Table, []Target) {
 			strings.ReplaceAll(traffic, "_", " "), fmt.Sprintf("%.0f", send), fmt.Sprintf("%.0f", receive), fmt.Sprintf("%.0f", empty),
 			fmt.Sprintf("%.0f", send-empty), fmt.Sprintf("%.0f", receive-empty),
 		})
+		kind := t.Rows[len(t.Rows)-1][0]
 		if strings.HasPrefix(traffic, "unwatched") {
-			worst["unwatched"] = max(worst["unwatched"], send-empty, receive-empty)
+			worst[2].take(max(send, receive)-empty, kind)
 			continue
 		}
-		worst["send"] = max(worst["send"], send-empty)
-		worst["receive"] = max(worst["receive"], receive-empty)
+		worst[0].take(send-empty, kind)
+		worst[1].take(receive-empty, kind)
 	}
 	if len(t.Rows) == 0 {
 		return t, nil
 	}
 	return t, []Target{
-		hookTarget("send hook, a watched event", aimSend, worst["send"]),
-		hookTarget("receive hook, a watched event", aimReceive, worst["receive"]),
-		hookTarget("either hook, an unwatched packet", aimUnwatched, worst["unwatched"]),
+		hookTarget("send hook, a watched event", aimSend, worst[0]),
+		hookTarget("receive hook, a watched event", aimReceive, worst[1]),
+		hookTarget("either hook, an unwatched packet", aimUnwatched, worst[2]),
 	}
 }
 
-func hookTarget(what string, aim, got float64) Target {
-	t := Target{What: what, Aim: fmt.Sprintf("at most %.0f ns", aim), Got: fmt.Sprintf("%.0f ns above an empty program, the worst of the kinds", got), Met: got <= aim}
+// hookWorst is the largest figure of all kinds of traffic.
+type hookWorst struct {
+	ns   float64
+	kind string
+}
+
+func (w *hookWorst) take(ns float64, kind string) {
+	if ns > w.ns {
+		*w = hookWorst{ns, kind}
+	}
+}
+
+func hookTarget(what string, aim float64, worst hookWorst) Target {
+	t := Target{
+		What: what, Aim: fmt.Sprintf("at most %.0f ns", aim), Met: worst.ns <= aim,
+		Got: fmt.Sprintf("%.0f ns above an empty program, the worst (%s)", worst.ns, worst.kind),
+	}
 	if !t.Met {
-		t.Why = "the table has which kind"
+		t.Why = fmt.Sprintf("%s is beyond it; the table has the other kinds. tcp_sendmsg_locked is the hook of kernels from 6.15, sock_send_length that of 6.3 to 6.14", worst.kind)
 	}
 	return t
 }

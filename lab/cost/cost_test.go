@@ -63,7 +63,7 @@ func TestBench(t *testing.T) {
 	if err != nil || len(curves) != 2 || len(tables) != 1 || len(tables[0].Rows) != 3 {
 		t.Fatalf("%+v %+v %v", curves, tables, err)
 	}
-	if c := curves[0]; c.Name != "export Scrape" || c.Size != "legs" || len(c.Points) != 3 || c.Points[0] != (Point{16, 4}) || math.Abs(c.Points[2].Y-256) > 1e-9 {
+	if c := curves[0]; c.Name != "export Scrape" || c.Size != "legs" || len(c.Points) != 3 || c.Points[0] != (Point{16, 2}) || math.Abs(c.Points[2].Y-256) > 1e-9 {
 		t.Errorf("%+v", c)
 	}
 	met := map[string]bool{}

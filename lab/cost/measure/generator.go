@@ -43,11 +43,7 @@ func pushing(ctx context.Context, c *lab.Cluster, s *subject) (*generator, error
 	go func() { failed <- p.run(traffic) }()
 	return &generator{
 		events: p.records.Load,
-		lost: func(body []byte) (float64, error) {
-			taken, err := sample(body, `grayfail_request_intake_total{result="accepted",source="push"}`)
-			// What is still on its way is in neither count.
-			return max(0, float64(p.records.Load())-taken-pushesPerPost), err
-		},
+		lost:   refused,
 		stop: func() error {
 			end()
 			if err := <-failed; err != nil && !errors.Is(err, context.Canceled) {
@@ -105,4 +101,15 @@ func (p *pusher) post(ctx context.Context) error {
 		p.records.Add(pushesPerPost)
 	}
 	return err
+}
+
+// refused counts pushed records that were not taken, and those that were taken
+// and then found no room.
+func refused(body []byte) (float64, error) {
+	lost, err := sum(body, "grayfail_events_lost_total")
+	for _, result := range []string{"malformed", "duplicate", "body_limited", "body_too_large"} {
+		n, missing := sample(body, fmt.Sprintf("grayfail_request_intake_total{result=%q,source=\"push\"}", result))
+		lost, err = lost+n, errors.Join(err, missing)
+	}
+	return lost, err
 }

@@ -16,7 +16,7 @@ const (
 	maxResident        = 64 << 20
 )
 
-const loadMethod = "The exporter alone in its namespace, scraped once a second. Pushed: 10,000 records a second, 100 in a POST, two models. Legs: 256 connections to as many peers, 1,000 exchanges a second wanted of each; two cores that also run both ends give fewer, and the table says how many. How the exporter's own part takes 256,000 exchanges a second is `BenchmarkTurn` in [bench.txt](bench.txt)."
+const loadMethod = "The exporter alone in its namespace, scraped once a second. Pushed: 10,000 records a second, 100 in a POST, two models. Legs: 256 connections to as many peers, 1,000 exchanges a second wanted of each; two cores that also run both ends give fewer, and the table says how many; what is lost there is the ring that a turn came to late because no core was free. How the exporter's own part takes 256,000 exchanges a second is `BenchmarkTurn` in [bench.txt](bench.txt)."
 
 // loadSeconds for every round: memory wants longer than a comparison.
 const loadSeconds = 3
