@@ -41,6 +41,10 @@ help: ## this list
 demo: packages build ## real llama.cpp with packet loss on one worker: watch the leg being named (KEEP=1 stays, ENGINE=standin)
 	@go build -o bin/demo ./lab/cmd/demo && exec bin/demo
 
+.PHONY: lab
+lab: packages build ## the real llama.cpp over two workers, with the exporter, until Ctrl-C: a place for campaigns
+	@exec go run ./lab/cmd/cluster
+
 .PHONY: test
 test: ## everything CI runs, with a time for each part
 	@exec scripts/test.sh

@@ -115,10 +115,16 @@ func (f *Loss) Clear() error {
 	if !f.applied {
 		return nil
 	}
-	f.applied = false
 	ctx, cancel := clearContext()
 	defer cancel()
+	return f.Remove(ctx)
+}
+
+// Remove takes the table away, also one that an earlier process left: adding
+// what is there is no error, so that none that is missing is deleted.
+func (f *Loss) Remove(ctx context.Context) error {
+	f.applied = false
 	ns, _ := f.at()
-	_, err := ns.Exec(ctx, "nft", "delete", "table", "netdev", f.table())
+	_, err := ns.Script(ctx, fmt.Sprintf("add table netdev %[1]s\ndelete table netdev %[1]s\n", f.table()), "nft", "-f", "-")
 	return err
 }

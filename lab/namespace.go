@@ -14,11 +14,17 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Namespace is the name of a network namespace, as `ip netns` lists it.
+// Namespace is the name of a network namespace, as `ip netns` lists it; "" is
+// our own.
 type Namespace string
 
 // Path is the file that holds the namespace open.
-func (n Namespace) Path() string { return "/run/netns/" + string(n) }
+func (n Namespace) Path() string {
+	if n == "" {
+		return "/proc/self/ns/net"
+	}
+	return "/run/netns/" + string(n)
+}
 
 func (n Namespace) exists() bool {
 	_, err := os.Stat(n.Path())

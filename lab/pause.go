@@ -12,7 +12,10 @@ import (
 
 // Pause makes a process slow: it runs for Run, is stopped for Stop, and so on.
 type Pause struct {
-	Process   *Process
+	Process interface {
+		PID() int
+		Signal(syscall.Signal) error
+	}
 	Run, Stop time.Duration
 
 	cancel context.CancelFunc
@@ -39,7 +42,7 @@ func (c *Cluster) NewPause(leg string, percent float64, period time.Duration) (*
 }
 
 func (f *Pause) String() string {
-	return fmt.Sprintf("%s runs %v of every %v", f.Process.Name, f.Run, f.Run+f.Stop)
+	return fmt.Sprintf("process %d runs %v of every %v", f.Process.PID(), f.Run, f.Run+f.Stop)
 }
 
 // Apply starts the loop.

@@ -78,7 +78,9 @@ func (p program) run(ctx context.Context, args []string, stdout, stderr io.Write
 	pushCmd.Flag("model", "The requests' model.").Required().StringVar(&pf.model)
 
 	var cf campaignReportFlags
-	campaignCmd := app.Command("campaign", "What a campaign's runs come to.")
+	campaignCmd := app.Command("campaign", "The field's experiment as a tool: conditions, shuffled blocks of requests, and what they come to.")
+	var crf campaignRunFlags
+	campaignRun := addCampaignRun(campaignCmd, &crf)
 	campaignReport, campaignCompare := addCampaignReports(campaignCmd, &cf)
 
 	var checkFile string
@@ -104,6 +106,8 @@ func (p program) run(ctx context.Context, args []string, stdout, stderr io.Write
 		return replayCommand(rf, stdout, stderr)
 	case pushCmd.FullCommand():
 		return pushCommand(ctx, pf, os.Stdin, stdout, stderr)
+	case campaignRun:
+		return campaignRunCommand(ctx, crf, stdout, stderr)
 	case campaignReport:
 		return campaignReportCommand(cf, stdout, stderr)
 	case campaignCompare:

@@ -32,7 +32,7 @@ var mayImport = map[string][]string{
 	"ebpf":      {"event", "internal"},
 	"detector":  {"event", "internal"},
 	"export":    {"event", "internal"},
-	"campaign":  {"event", "internal", "detector", "lab"},
+	"campaign":  {"event", "internal", "collector", "detector", "lab"}, // the collectors' parsers read what the engines answer
 	"lab":       {"event", "internal"},
 	"cmd":       {"event", "internal", "collector", "ebpf", "detector", "export", "campaign"},
 	"scripts":   {"event", "internal", "detector", "export", "lab"}, // what makes committed files: the evaluation runs the detector, pictures show the page

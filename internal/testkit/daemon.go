@@ -69,13 +69,18 @@ func (d *Daemon) PID() int { return d.cmd.Process.Pid }
 // Output is what the program has said so far.
 func (d *Daemon) Output() string { return d.out.String() }
 
+// Kill ends the program as kill -9 does, and waits for it.
+func (d *Daemon) Kill() {
+	_ = syscall.Kill(-d.PID(), syscall.SIGKILL)
+	<-d.Exited
+}
+
 // Stop ends the program and waits for it: SIGTERM, then SIGKILL.
 func (d *Daemon) Stop() {
 	_ = d.cmd.Process.Signal(syscall.SIGTERM)
 	select {
 	case <-d.Exited:
 	case <-time.After(10 * time.Second):
-		_ = syscall.Kill(-d.PID(), syscall.SIGKILL)
-		<-d.Exited
+		d.Kill()
 	}
 }
