@@ -77,7 +77,7 @@ func writeGrowth(b *bytes.Buffer, sections []Section) {
 			fmt.Fprintf(b, "| [%s](#%s) | %s | %g: %.4g %s | %g: %.4g %s | %.2f | %.2f | %s |\n", c.Name, s.ID, c.Size, first.X, first.Y, c.Unit, last.X, last.Y, c.Unit, g.Slope, g.Last, verdict)
 		}
 	}
-	fmt.Fprintln(b)
+	fmt.Fprint(b, "\nKnown to grow by a logarithm more: a request with exchanges on many legs is merged over its legs by a heap (`detector/occupancy.go`, half of that benchmark by its profile), and baselines are sorted. The rest of a slope above 1 was not looked into; caches and the collection of garbage are likely. Nothing is near 2, which is quadratic.\n\n")
 }
 
 func writeSection(b *bytes.Buffer, s *Section, plots string) error {
