@@ -1,6 +1,7 @@
 package lab_test
 
 import (
+	"context"
 	"errors"
 	"testing"
 	"time"
@@ -80,6 +81,29 @@ func TestForgottenInjector(t *testing.T) {
 	}
 	if left := leftovers(t, "forgot"); left != nil {
 		t.Errorf("left behind: %q", left)
+	}
+}
+
+// TestLossOfAll: a path that carries nothing, which nft spells differently.
+func TestLossOfAll(t *testing.T) {
+	c := start(t, lab.Options{Instance: "dead", Engine: lab.EngineStandin})
+	loss, err := c.NewLoss(lab.LegB, lab.Replies, 100)
+	if err == nil {
+		err = c.Inject(t.Context(), loss)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Second)
+	defer cancel()
+	if a := c.Request(ctx, lab.RequestOptions{}); a.Err == nil {
+		t.Error("a request was answered over a dead path")
+	}
+	if e, err := c.Eject(loss); err != nil || e.Count == 0 || e.Count != e.Total {
+		t.Errorf("%s, %v", e, err)
+	}
+	if a := c.Request(t.Context(), lab.RequestOptions{}); a.Err != nil {
+		t.Errorf("after it is mended: %v", a.Err)
 	}
 }
 

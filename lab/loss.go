@@ -53,15 +53,19 @@ func (f *Loss) table() string {
 // own: nft 1.0 refuses a one-line chain with a device.
 func (f *Loss) Apply(ctx context.Context) error {
 	ns, device := f.at()
+	some := fmt.Sprintf("numgen random mod 10000 < %d ", int(f.Percent*100+0.5))
+	if f.Percent >= 100 { // nft refuses a comparison that is always true
+		some = ""
+	}
 	rules := fmt.Sprintf(`table netdev %s {
 	chain ingress {
 		type filter hook ingress device "%s" priority 0
 		policy accept
 		counter
-		numgen random mod 10000 < %d counter drop
+		%scounter drop
 	}
 }
-`, f.table(), device, int(f.Percent*100+0.5))
+`, f.table(), device, some)
 	_, err := ns.Script(ctx, rules, "nft", "-f", "-")
 	f.applied = err == nil
 	return err

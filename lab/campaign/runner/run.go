@@ -167,8 +167,8 @@ func (r *runner) slot(ctx context.Context, slot spec.Slot, open int) (err error)
 func (r *runner) repeats(ctx context.Context, f fault, c *spec.Condition, slot spec.Slot) (all []report.Run, answers []*answer, err error) {
 	counted := lab.Namespace(cmp.Or(c.CountNetns, c.Netns))
 	for repeat := range r.Spec.Repeats {
-		if r.done(slot.FirstRun + repeat) {
-			continue
+		if interrupted := ctx.Err() != nil; interrupted || r.done(slot.FirstRun+repeat) {
+			continue // what there is is kept
 		}
 		before, err := f.count(ctx)
 		if err != nil {
@@ -185,7 +185,7 @@ func (r *runner) repeats(ctx context.Context, f fault, c *spec.Condition, slot s
 		if err != nil {
 			return all, answers, err
 		}
-		tcpAfter, err := readTCP(context.WithoutCancel(ctx), counted)
+		tcpAfter, afterErr := readTCP(context.WithoutCancel(ctx), counted)
 		for stream, a := range batch {
 			run := report.Run{
 				Version: report.RunVersion, SpecHash: r.Spec.Hash, Run: slot.FirstRun + repeat, Block: slot.Block, Position: slot.Position,
@@ -197,14 +197,11 @@ func (r *runner) repeats(ctx context.Context, f fault, c *spec.Condition, slot s
 			if after.Drops != nil && before.Drops != nil {
 				run.Qdisc = drops(before, after)
 			}
-			if tcpErr == nil && err == nil {
+			if tcpErr == nil && afterErr == nil {
 				retransmits, timeouts := tcpAfter.retransmits-tcpBefore.retransmits, tcpAfter.timeouts-tcpBefore.timeouts
 				run.TCP = &report.TCP{Retransmits: &retransmits, RTO: &timeouts}
 			}
 			all, answers = append(all, run), append(answers, a)
-		}
-		if ctx.Err() != nil {
-			break // what there is is kept, as interrupted
 		}
 	}
 	return all, answers, nil
