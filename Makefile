@@ -42,8 +42,9 @@ demo: packages build ## real llama.cpp with packet loss on one worker: watch the
 	@go build -o bin/demo ./lab/cmd/demo && exec bin/demo
 
 .PHONY: lab
-lab: packages build ## the real llama.cpp over two workers, with the exporter, until Ctrl-C: a place for campaigns
-	@exec go run ./lab/cmd/cluster
+RELAY ?=
+lab: packages build ## the real llama.cpp over two workers, with the exporter, until Ctrl-C: a place for campaigns, RELAY=127.0.0.1:8099 for delays
+	@exec go run ./lab/cmd/cluster $(if $(RELAY),--relay $(RELAY))
 
 .PHONY: test
 test: ## everything CI runs, with a time for each part

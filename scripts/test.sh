@@ -30,7 +30,7 @@ format() {
 }
 
 vet() {
-	go vet ./... && go vet -tags guest ./lab/vm/... ./collector/... && go -C dashboards/generate vet ./... && go -C packaging/kubernetes/manifests vet ./...
+	go vet ./... && go vet -tags guest ./lab/vm/... ./lab/campaign/runner ./collector/... && go -C dashboards/generate vet ./... && go -C packaging/kubernetes/manifests vet ./...
 }
 
 # Packages that make network namespaces, load BPF or start servers run one

@@ -26,6 +26,7 @@ func TestGuest(t *testing.T) {
 		Steps: []vm.Step{
 			{Package: failing},
 			{Package: "./lab/vm/rdmalab"},
+			{Package: "./lab/campaign/runner"},
 			{Package: "./collector/rdma/nldev"},
 			{Package: "./collector/rdma", Timeout: 4 * time.Minute},
 			{Package: "./cmd/grayfail_exporter", Timeout: 6 * time.Minute},

@@ -3,6 +3,7 @@ package runner
 import (
 	"context"
 	"errors"
+	"net"
 	"os"
 	"syscall"
 	"time"
@@ -58,13 +59,26 @@ func (none) apply(context.Context) error          { return nil }
 func (none) clear(context.Context) error          { return nil }
 func (none) count(context.Context) (count, error) { return count{}, nil }
 
+// gone says that there is no such device any more, and so nothing to clear.
+func gone(ctx context.Context, ns lab.Namespace, device string) bool {
+	if _, err := os.Stat(ns.Path()); errors.Is(err, os.ErrNotExist) {
+		return true
+	}
+	return ns.Do(func() error { _, err := net.InterfaceByName(device); return err }) != nil && ctx.Err() == nil
+}
+
 // drop is the lab's loss on whatever arrives at a device.
 type drop struct{ lab.Loss }
 
 func (d *drop) apply(ctx context.Context) error { return d.Apply(ctx) }
 
 // clear removes the table, also one that an earlier process left.
-func (d *drop) clear(ctx context.Context) error { return d.Remove(ctx) }
+func (d *drop) clear(ctx context.Context) error {
+	if gone(ctx, d.Coordinator, d.Link.CoordinatorDevice) {
+		return nil
+	}
+	return d.Remove(ctx)
+}
 
 func (d *drop) count(context.Context) (count, error) {
 	e, err := d.Acted()

@@ -29,6 +29,9 @@ const handle = "f417:"
 
 // clear removes it if it is there, and nothing else.
 func (q *qdisc) clear(ctx context.Context) error {
+	if gone(ctx, q.ns, q.device) {
+		return nil
+	}
 	found, err := q.read(ctx)
 	if err != nil || found == nil {
 		return err

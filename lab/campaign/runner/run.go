@@ -34,6 +34,7 @@ type runner struct {
 	client *http.Client
 	slots  int // played by this start
 	took   time.Duration
+	blind  sync.Once
 }
 
 // Run plays what has not been played yet. When ctx ends the condition in force
@@ -186,6 +187,11 @@ func (r *runner) repeats(ctx context.Context, f fault, c *spec.Condition, slot s
 			return all, answers, err
 		}
 		tcpAfter, afterErr := readTCP(context.WithoutCancel(ctx), counted)
+		if err := cmp.Or(tcpErr, afterErr); err != nil && ctx.Err() == nil {
+			r.blind.Do(func() {
+				fmt.Fprintf(r.Log, "retransmits and timeouts of TCP cannot be read, and are in no record: %v\n", err)
+			})
+		}
 		for stream, a := range batch {
 			run := report.Run{
 				Version: report.RunVersion, SpecHash: r.Spec.Hash, Run: slot.FirstRun + repeat, Block: slot.Block, Position: slot.Position,

@@ -30,23 +30,24 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	app := kingpin.New("cluster", "The lab with the exporter, until it is interrupted.").Terminate(nil)
 	binary := app.Flag("exporter", "The exporter's binary.").Default("bin/grayfail_exporter").String()
 	record := app.Flag("record", "Record to this file; replay reads it.").String()
+	relay := app.Flag("relay", "Put a packet relay into each leg, which delays, and serve its control at this address: for hosts without netem. It costs CPU.").String()
 	if _, err := app.Parse(args); err != nil {
 		fmt.Fprintln(stderr, "cluster:", err)
 		return 2
 	}
-	if err := serve(ctx, *binary, *record, stdout); err != nil {
+	if err := serve(ctx, *binary, *record, *relay, stdout); err != nil {
 		fmt.Fprintln(stderr, "cluster:", err)
 		return 1
 	}
 	return 0
 }
 
-func serve(ctx context.Context, binary, record string, out io.Writer) (err error) {
+func serve(ctx context.Context, binary, record, relay string, out io.Writer) (err error) {
 	kind, err := lab.EngineFromEnv()
 	if err != nil {
 		return err
 	}
-	c, err := lab.Start(ctx, lab.Options{Engine: kind, Log: out})
+	c, err := lab.Start(ctx, lab.Options{Engine: kind, Relay: relay != "", Log: out})
 	if err != nil {
 		return err
 	}
@@ -63,6 +64,14 @@ func serve(ctx context.Context, binary, record string, out io.Writer) (err error
 			return err
 		}
 		fmt.Fprintf(out, "  http://%s/  %s\n", addr, f.what)
+	}
+	if relay != "" {
+		control, err := serveRelay(c, relay)
+		if err != nil {
+			return err
+		}
+		defer control.Close()
+		fmt.Fprintf(out, "  http://%s/  the relays' control\n", relay)
 	}
 	fmt.Fprintf(out, "coordinator: network namespace %s\n", c.Coordinator)
 	for _, l := range c.Links {
