@@ -42,7 +42,6 @@ type Set struct {
 	walk    []event.Problem // what the last walk could not do
 
 	vanished, overflow uint64
-	unreadable         int
 }
 
 // NewSet returns a Set; nothing is opened before Look.
@@ -165,7 +164,6 @@ func (s *Set) rescan(nowNS int64) (problems []event.Problem) {
 	if err != nil {
 		return []event.Problem{{Reason: ReasonFailed, Detail: "looking for network namespaces of processes: " + err.Error()}}
 	}
-	s.unreadable = walk.denied
 	if walk.denied > 0 && !HasPtrace() {
 		problems = append(problems, event.Problem{Reason: ReasonNoPermission, Detail: fmt.Sprintf(
 			"the network namespaces of %d of %d processes cannot be read: that needs CAP_SYS_PTRACE", walk.denied, walk.processes)})
@@ -320,15 +318,6 @@ func (s *Set) Vanished() uint64 {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.vanished
-}
-
-// Unreadable is the number of processes whose namespace the last walk could
-// not read. It is a problem while CAP_SYS_PTRACE is missing; with it, there is
-// nothing that an operator could grant.
-func (s *Set) Unreadable() int {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.unreadable
 }
 
 // Overflow counts tries to watch more than Max namespaces.

@@ -1,7 +1,5 @@
 package board
 
-import "slices"
-
 // Level says how bad something is; it is a class name of the style sheet.
 type Level string
 
@@ -30,21 +28,6 @@ type Page struct {
 	Untried  []string
 	// LegsHelp and ModelsHelp say how to get some, where there are none.
 	LegsHelp, ModelsHelp string
-}
-
-// severity orders the levels.
-var severity = []Level{Good, Wait, Warn, Bad}
-
-// Level is the worst of the headlines; Wait where there is none.
-func (p *Page) Level() Level {
-	worst := -1
-	for _, h := range p.Head {
-		worst = max(worst, slices.Index(severity, h.Level))
-	}
-	if worst < 0 {
-		return Wait
-	}
-	return severity[worst]
 }
 
 // Title is the text of the tab: what is worst comes first.

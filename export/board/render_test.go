@@ -48,16 +48,6 @@ func TestBars(t *testing.T) {
 	}
 }
 
-func TestLevel(t *testing.T) {
-	for want, heads := range map[Level][]Headline{
-		Wait: nil, Good: {{Level: Good}}, Bad: {{Level: Good}, {Level: Bad}, {Level: Warn}}, Warn: {{Level: Wait}, {Level: Warn}},
-	} {
-		if got := (&Page{Head: heads}).Level(); got != want {
-			t.Errorf("%v: %s, want %s", heads, got, want)
-		}
-	}
-}
-
 // TestSectionsArePartsOfThePage: what the stream replaces is what the page
 // shows, to the letter.
 func TestSectionsArePartsOfThePage(t *testing.T) {

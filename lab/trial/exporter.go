@@ -139,8 +139,3 @@ func (e *Exporter) AwaitRows(ctx context.Context, phase event.Phase, n int) (row
 	})
 	return rows, err
 }
-
-// Scrape reads the metrics page.
-func (e *Exporter) Scrape(ctx context.Context) ([]byte, error) {
-	return e.cluster.Fetch(ctx, e.URL("/metrics"))
-}

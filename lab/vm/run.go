@@ -5,23 +5,6 @@ import (
 	"testing"
 )
 
-// Run boots the guest for a job and reports each step, and each test in it, as
-// a subtest of t with its output. It returns where the guest's files are until
-// t ends.
-func Run(t *testing.T, job Job) *Outcome {
-	t.Helper()
-	outcome, remove, err := Boot(t.Context(), job)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(remove)
-	t.Logf("kernel %s", outcome.Kernel)
-	for i := range outcome.Results {
-		outcome.Results[i].Report(t)
-	}
-	return outcome
-}
-
 // Report makes subtests of t from what ran in the guest.
 func (r *Result) Report(t *testing.T) {
 	t.Helper()
