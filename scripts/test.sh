@@ -67,7 +67,7 @@ part vet 120 vet
 part lint 240 make lint
 part generate-check 90 scripts/generate-check.sh
 part tests 420 pure_tests
-part live-tests 600 live_tests
+part live-tests 720 live_tests
 part eval 90 make eval CHECK=1
 part fuzz-short 240 scripts/fuzz-short.sh "${FUZZTIME:-20000x}"
 
